@@ -157,6 +157,13 @@ fn tracking(choice: &mut Choice) -> Vec<Node> {
     somewhere(choice, nodes)
 }
 
+/// How long cookies live, in an `.htaccess`.
+pub fn lifetime_of_cookies(choice: &mut Choice) -> Vec<Node> {
+    let mut nodes = vec![Node::directive("CookieTracking", "On")];
+    nodes.extend(of_rows(choice, "CookieExpires"));
+    nodes
+}
+
 /// Methods, and bodies that are kept: both are only allowed in sections.
 fn methods(choice: &mut Choice) -> Vec<Node> {
     let mut nodes = Vec::new();

@@ -4,13 +4,15 @@
 use crate::site::Site;
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 5] = [
+const MASKS: [(&[&str], &str, &str); 6] = [
     // mod_unique_id, also for mod_log_forensic.
     (&["ForensicLog"], r"^\| ([+-])[A-Za-z0-9@_-]{27}", "| ${1}UNIQUE-ID"),
     (&["UNIQUE_ID", "forensic-id"], "[A-Za-z0-9@_-]{27}", "UNIQUE-ID"),
     // mod_usertrack: the cookie, and the end of its life.
     (&["CookieTracking", "{cookie}"], r"[0-9a-f]{1,8}\.[0-9a-f]{10,16}", "COOKIE"),
     (&["CookieExpires"], r"expires=\w{3}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT", "expires=DATE"),
+    // A response's media type in a log.
+    (&["CONTENT_TYPE", "resp:Content-Type"], "boundary=[0-9a-f]{1,16}", "boundary=BOUNDARY"),
     // Of an error log, only the messages of mod_log_debug are compared.
     (&["ErrorLog"], r"^\| \[TIME\] \[(?:[^l]|l[^o]|lo[^g]|log[^_]|log_[^d]).*$", "<deleted>"),
 ];

@@ -1,6 +1,6 @@
 //! Generates random sites with requests.
 
-use crate::choice::Choice;
+use crate::choice::{Choice, quoted};
 use crate::random::Random;
 use crate::requests;
 use crate::rows::{self, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
@@ -13,6 +13,8 @@ pub const SITES: u64 = 10;
 const REQUESTS: usize = 50;
 /// The interval of long requests, if a rule has a costly pattern.
 const LONG_EVERY: usize = 5;
+/// How many sites of a hundred have requests that wait: each takes as long as some rounds.
+const LATER_PERCENT: usize = 2;
 /// Deepest nesting of sections.
 const DEPTH_MAX: usize = 3;
 
@@ -54,14 +56,8 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     if choice.random.percent(30) {
         site.config.extend(usual::languages(choice));
     }
-    if is_tls && choice.random.percent(50) {
-        let verify = choice.one(&["optional", "optional", "require", "none"]);
-        site.config.push(Node::directive("SSLVerifyClient", verify));
-        site.config.push(Node::directive("SSLCACertificateFile", "tls/ca.pem"));
-    }
-    if is_tls && choice.random.percent(60) {
-        let what = choice.one(&["\"sorry\"", "/a.txt", "/error.html", "http://other.test/x"]);
-        site.config.push(Node::directive("ErrorDocument", format!("400 {what}")));
+    if is_tls {
+        site.config.extend(tls(choice));
     }
     if choice.random.percent(10) {
         let kind = choice.one(&["text/x-own", "image/gif", "\"text/html;charset=utf-8\""]);
@@ -93,6 +89,9 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     if choice.random.percent(10) {
         site.config.extend(joined(choice));
     }
+    if choice.random.percent(LATER_PERCENT) {
+        usual::future(choice, &mut site, &mut requests);
+    }
     if choice.random.percent(15) {
         site.config.push(costly(choice));
         let some = requests.iter_mut().step_by(LONG_EVERY);
@@ -101,9 +100,30 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     Case { site, requests }
 }
 
+/// What a host of TLS asks of clients, and what it says to those who speak HTTP.
+fn tls(choice: &mut Choice) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    if choice.random.percent(50) {
+        let verify = choice.one(&["optional", "optional", "require", "none"]);
+        nodes.push(Node::directive("SSLVerifyClient", verify));
+        nodes.push(Node::directive("SSLCACertificateFile", "tls/ca.pem"));
+    }
+    if choice.random.percent(75) {
+        let what = match choice.random.below(2) {
+            0 => quoted(&choice.random.pick(&choice.paths.clone())),
+            _ => choice.word(&["\"sorry\"", "/a.txt", "/error.html", "http://other.test/x"]),
+        };
+        nodes.push(Node::directive("ErrorDocument", format!("400 {what}")));
+    }
+    nodes
+}
+
 fn htaccess(choice: &mut Choice) -> File {
     let folder = choice.random.pick(&choice.folders.clone());
-    let nodes = nodes(choice, HTACCESS, 2, 3);
+    let mut nodes = nodes(choice, HTACCESS, 2, 3);
+    if choice.random.percent(4) {
+        nodes.extend(features::lifetime_of_cookies(choice));
+    }
     tree::made(format!("htdocs{folder}.htaccess"), Content::Htaccess(nodes))
 }
 

@@ -12,6 +12,7 @@ use blackbox::testfile::{Change, Entry, TestFile};
 
 use crate::fresh;
 use crate::site::{Case, Content, Node, Request, Seat};
+use crate::talk::PAUSE;
 use crate::verdict::Signature;
 
 /// The text of a test file that shows the difference, recorded from Apache and verified to fail on
@@ -181,6 +182,9 @@ fn request_text(request: &Request, seat: Seat) -> String {
     let bytes = request.bytes(seat);
     let head = bytes.len() - request.body.len();
     let mut text = String::new();
+    if request.waits {
+        text.push_str(&format!("pause {}\n", PAUSE.as_millis()));
+    }
     for line in bytes.get(..head).unwrap_or_default().split_inclusive(|&byte| byte == b'\n') {
         let line = escape(line.strip_suffix(b"\r\n").unwrap_or(line));
         text.push_str(format!("> {line}").trim_end());

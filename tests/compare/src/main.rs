@@ -5,9 +5,9 @@
 //! ```
 //!
 //! `--from` begins with a later round. What differs is shrunk and printed as a test file; with
-//! `--kinds` only a list says when each kind of difference came up first. `--report` ends well in
-//! any case. The same seed makes the same sites; only how many rounds there is time for depends on
-//! the machine.
+//! `--kinds` only the first difference of each kind is printed, as it was seen. `--report` ends in
+//! success in any case. The same seed makes the same sites; only how many rounds there is time for
+//! depends on the machine.
 
 mod choice;
 mod expression;
@@ -86,7 +86,7 @@ fn start() -> Result<bool, String> {
         }
     }
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no tests folder")?;
-    let run = Run::new(seed, from, limit, tests)?;
-    let found = run.go(shrinks)?;
+    let run = Run::new(seed, from, limit, shrinks, tests)?;
+    let found = run.go()?;
     Ok(found == 0 || is_report)
 }

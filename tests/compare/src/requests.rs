@@ -45,7 +45,7 @@ fn way(choice: &mut Choice) -> String {
         1 | 2 => "tls sni=@HOST@ cert=alice ",
         3 => "tls sni=@HOST@ only=1.2 ",
         // HTTP to a port of TLS.
-        4 | 5 => "",
+        4..=6 => "",
         _ => "tls sni=@HOST@ ",
     };
     format!("{tls}to=127.0.0.1:@PORT2@")

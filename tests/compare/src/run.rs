@@ -45,6 +45,8 @@ pub enum Limit {
 pub struct Run {
     seed: u64,
     limit: Limit,
+    /// Differences are made small; otherwise the first of each kind is printed as it was seen.
+    shrinks: bool,
     tests: PathBuf,
     pair: Pair,
     began: Instant,
@@ -92,11 +94,18 @@ struct Found {
 
 impl Run {
     /// Uses the installed apache2 and the newest Tamarack.
-    pub fn new(seed: u64, from: u64, limit: Limit, tests: &Path) -> Result<Run, String> {
+    pub fn new(
+        seed: u64,
+        from: u64,
+        limit: Limit,
+        shrinks: bool,
+        tests: &Path,
+    ) -> Result<Run, String> {
         let pair = Pair::new(tests, &MODULES)?;
         Ok(Run {
             seed,
             limit,
+            shrinks,
             tests: tests.to_owned(),
             pair,
             began: Instant::now(),
@@ -107,17 +116,14 @@ impl Run {
         })
     }
 
-    /// Runs all rounds and prints what came, made small if it is wanted; how many differences were
-    /// found.
-    pub fn go(&self, shrinks: bool) -> Result<usize, String> {
+    /// Runs all rounds and prints what came; how many differences were found.
+    pub fn go(&self) -> Result<usize, String> {
         println!("compare: seed {}, {:?}", self.seed, self.limit);
         self.on_all(Run::work);
         let took = self.began.elapsed();
         self.locked(|results| results.found.sort_by_key(|found| std::cmp::Reverse(found.round)))?;
-        if shrinks {
+        if self.shrinks {
             self.on_all(Run::make_small);
-        } else {
-            self.locked(|results| results.print_first())?;
         }
         self.locked(|results| self.report(results, took))
     }
@@ -243,6 +249,10 @@ impl Run {
             let kind = Kind { count: 0, round: found.round, after };
             let kind = results.kinds.entry(found.signature.clone()).or_insert(kind);
             kind.count += 1;
+            if kind.count == 1 && !self.shrinks {
+                println!("==== round {}, s{:02}: {}", found.round, found.host, found.signature);
+                found.print();
+            }
             if kind.count <= KIND_MAX {
                 results.found.push(found);
             }
@@ -302,17 +312,6 @@ impl Run {
 }
 
 impl Results {
-    /// Prints the first difference of each kind as it was seen.
-    fn print_first(&self) {
-        let mut told = BTreeSet::new();
-        for found in self.found.iter().rev() {
-            if told.insert(&found.signature) {
-                println!("==== round {}, s{:02}: {}", found.round, found.host, found.signature);
-                found.print();
-            }
-        }
-    }
-
     /// A site that has all of what was found before shows the same again.
     fn is_told(&self, found: &Found) -> bool {
         let names = kept::directives(&found.case);

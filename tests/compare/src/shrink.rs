@@ -171,6 +171,7 @@ impl Cutter<'_> {
                 request.change = None;
             }
             request.is_pipelined = request.is_pipelined && self.stays();
+            request.waits = request.waits && self.stays();
             if stays {
                 left.requests.push(request);
             }

@@ -58,6 +58,9 @@ const LOGS: [(&str, &str); 3] = [
 /// A site's own error log.
 pub const ERROR_LOG: &str = "logs/@HOST@.err";
 
+/// The forensic log of the main server, and of all hosts without their own.
+pub const MAIN_LOG: &str = "logs/main.forensic";
+
 /// Files and configuration of one virtual host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {
@@ -90,6 +93,8 @@ pub struct Request {
     pub is_pipelined: bool,
     /// What changes in the site's folder before it is sent.
     pub change: Option<Edit>,
+    /// It is sent some seconds after the one before.
+    pub waits: bool,
 }
 
 /// A change of the site's folder; paths are under it.
@@ -243,7 +248,8 @@ impl Site {
         let names = LOGS
             .iter()
             .filter(|(directive, _)| self.config.iter().any(|node| node.name == *directive));
-        names.map(|(_, name)| *name)
+        let main = self.global.iter().any(|node| node.words == MAIN_LOG).then_some(MAIN_LOG);
+        names.map(|(_, name)| *name).chain(main)
     }
 
     /// Visits every directive and section, including those of `.htaccess` files.

@@ -14,13 +14,15 @@ use blackbox::tls::Tls;
 
 use crate::fresh;
 use crate::pair::Side;
-use crate::site::{Case, ERROR_LOG, Request, Seat, Site};
+use crate::site::{Case, ERROR_LOG, MAIN_LOG, Request, Seat, Site};
 use crate::verdict::{Exchange, Signature, Verdict};
 use crate::wanted;
 
 /// How long a server may sleep during a request; it may work on it for a multiple of this.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(4);
 const WORKING_MAX: u32 = 15;
+/// The same for Apache, whose look-ups by `-F` and `-U` have no limit in all: they may take hours.
+const APACHE_WORKING_MAX: u32 = 3;
 /// How long a connection must stay quiet to count as open, and how long the other server has to
 /// close if one did.
 const OPEN: Duration = Duration::from_millis(2);
@@ -30,9 +32,14 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 const LOG_LIMIT: Duration = Duration::from_secs(3);
 const LOG_LIMIT_NEXT: Duration = Duration::from_millis(50);
 const LOG_LOOKS: Duration = Duration::from_millis(3);
+/// How long before a request that waits: longer than what [`wanted`] allows between the times of
+/// two responses.
+pub const PAUSE: Duration = Duration::from_secs(5);
 /// A connection that ended before a response.
 const NO_ANSWER: &str = "= no answer";
 const NO_CONNECTION: &str = "= no connection";
+/// A response that did not begin within the limit.
+const TOO_LATE: &str = "= nothing in time";
 /// Statuses after which a connection may end although the response does not announce it.
 const CLOSING: [&str; 9] = ["400", "408", "411", "413", "414", "417", "431", "500", "501"];
 /// Sends each case's requests, and returns the results.
@@ -48,14 +55,19 @@ pub fn talk_all(
         sides.extend(Renderer::new(&side.place, &masks).map(|renderer| (side, renderer)));
     }
     let mut log_limit = LOG_LIMIT;
+    let mut are_lines_there = true;
     let first = cases.iter().find(|(_, case)| case.site.is_tls).map(|(_, case)| &case.site);
     let talk = |&(at, case): &(usize, &Case)| {
         let clients = sides.iter().map(|_| None).collect();
         let (seat, via) = (Seat::Host(at), String::new());
         let default = first.filter(|_| case.site.is_tls);
         let allowed = Vec::new();
-        let talk = Talk { seat, sides: &sides, tls, clients, via, default, log_limit, allowed };
-        let verdict = talk.all(case);
+        let main_log = main_log(&sides).filter(|_| are_lines_there).collect();
+        let talk =
+            Talk { seat, sides: &sides, tls, clients, via, default, log_limit, main_log, allowed };
+        let (verdict, has_all_lines) = talk.all(case);
+        // A line that was not waited for would count for the next site.
+        are_lines_there &= has_all_lines;
         if verdict.logs.is_some() {
             log_limit = LOG_LIMIT_NEXT;
         }
@@ -75,17 +87,23 @@ struct Talk<'a> {
     /// The first site of a TLS port, if this is on one.
     default: Option<&'a Site>,
     log_limit: Duration,
+    /// Where the main server's log begins for this site, on each side; empty if it is not compared.
+    main_log: Vec<u64>,
     /// The request lines whose responses differ, or may, as a rule allows: so do their lines in the
     /// log.
     allowed: Vec<Vec<u8>>,
 }
 
 impl Talk<'_> {
-    fn all(mut self, case: &Case) -> Verdict {
+    /// The results, and whether all lines of the logs were waited for.
+    fn all(mut self, case: &Case) -> (Verdict, bool) {
         let mut verdict = Verdict::default();
         let mut is_repeated = false;
         for group in case.requests.chunk_by(|_, next| next.is_pipelined) {
             self.change(group);
+            if group.iter().any(|request| request.waits) {
+                std::thread::sleep(PAUSE);
+            }
             let log = ErrorLogs::of(self.sides, self.seat);
             let mut lines = self.exchange(group);
             // The connection may have ended silently after the previous response.
@@ -97,6 +115,10 @@ impl Talk<'_> {
                 lines = self.exchange(group);
                 // One side has the requests in its logs twice.
                 is_repeated = true;
+            }
+            if lines.first().is_some_and(|apache| apache.iter().any(|lines| is_late(lines))) {
+                // What it does not say is no evidence about Tamarack.
+                return (verdict, false);
             }
             let mut lines = lines.into_iter();
             let apache = lines.next().unwrap_or_default();
@@ -136,7 +158,8 @@ impl Talk<'_> {
         }
         self.hang_up();
         verdict.logs = if is_repeated { None } else { self.logs(case) };
-        verdict
+        let has_all_lines = !is_repeated && verdict.logs.is_none();
+        (verdict, has_all_lines)
     }
 
     /// The first side's folder is served by all.
@@ -175,7 +198,10 @@ impl Talk<'_> {
         let root = root.unwrap_or_default();
         let mut all = Vec::new();
         let mut is_last = false;
-        for ((side, renderer), client) in self.sides.iter().zip(&mut self.clients) {
+        let mosts = std::iter::once(APACHE_WORKING_MAX).chain(std::iter::repeat(WORKING_MAX));
+        for (((side, renderer), client), most) in
+            self.sides.iter().zip(&mut self.clients).zip(mosts)
+        {
             let mut lines = Vec::new();
             for (at, request) in group.iter().enumerate() {
                 let Some(client) = client else {
@@ -184,11 +210,16 @@ impl Talk<'_> {
                     continue;
                 };
                 let more = at + 1 < group.len();
-                let (shown, ends) = response(request, client, &side.server, renderer, more);
+                wait(client, &side.server, most);
+                let (shown, ends) = response(request, client, renderer, more);
                 is_last |= ends;
                 lines.push(shown.into_iter().map(|line| line.replace(&root, "@ROOT@")).collect());
             }
+            let is_over = lines.iter().any(|lines| is_late(lines));
             all.push(lines);
+            if is_over {
+                break;
+            }
         }
         if !is_last && group.iter().enumerate().any(|(at, request)| may_close(request, &all, at)) {
             is_last = ends(&mut self.clients, &mut all);
@@ -203,7 +234,8 @@ impl Talk<'_> {
     fn logs(&self, case: &Case) -> Option<Vec<Vec<String>>> {
         // The lines of an error log do not say which request they belong to.
         let is_told_apart = |name: &&str| self.allowed.is_empty() || *name != ERROR_LOG;
-        let names = case.site.logs().filter(is_told_apart);
+        let is_comparable = |name: &&str| !self.main_log.is_empty() || *name != MAIN_LOG;
+        let names = case.site.logs().filter(is_told_apart).filter(is_comparable);
         let names: Vec<String> = names.map(|name| self.seat.fill(name)).collect();
         if names.is_empty() {
             return None;
@@ -211,11 +243,13 @@ impl Talk<'_> {
         let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string())?;
         let limit = Deadline::after(self.log_limit);
         loop {
-            let read = |(side, renderer): &(&Side, Renderer)| {
+            let read = |(at, (side, renderer)): (usize, &(&Side, Renderer))| {
                 let mut lines = Vec::new();
                 for name in &names {
                     let text = std::fs::read(side.place.root.join(name)).unwrap_or_default();
-                    renderer.text(&text, &mut lines);
+                    let begin = self.main_log.get(at).filter(|_| name == MAIN_LOG);
+                    let begin = begin.map_or(0, |begin| usize::try_from(*begin).unwrap_or(0));
+                    renderer.text(text.get(begin..).unwrap_or_default(), &mut lines);
                 }
                 let allowed: Vec<String> =
                     self.allowed.iter().flat_map(|of| in_logs(of, renderer)).collect();
@@ -224,7 +258,7 @@ impl Talk<'_> {
                 lines.filter(is_compared).collect::<Vec<_>>()
             };
             // A line is written after its response has left.
-            let logs: Vec<Vec<String>> = self.sides.iter().map(read).collect();
+            let logs: Vec<Vec<String>> = self.sides.iter().enumerate().map(read).collect();
             match logs.as_slice() {
                 [apache, tamarack] if difference(apache, tamarack, Rule::Log).is_some() => {}
                 _ => return None,
@@ -241,6 +275,13 @@ impl Talk<'_> {
             std::thread::sleep(LOG_LOOKS);
         }
     }
+}
+
+/// The present end of the main server's log on each side.
+fn main_log(sides: &[(&Side, Renderer<'_>)]) -> impl Iterator<Item = u64> {
+    let end =
+        |side: &Side| std::fs::metadata(side.place.root.join(MAIN_LOG)).map_or(0, |log| log.len());
+    sides.iter().map(move |(side, _)| end(side))
 }
 
 /// The request line.
@@ -302,17 +343,16 @@ impl ErrorLogs {
 fn response(
     request: &Request,
     client: &mut Client,
-    server: &Server,
     renderer: &Renderer,
     is_more_asked: bool,
 ) -> (Vec<String>, bool) {
-    wait(client, server);
     let limit = Deadline::after(RESPONSE_LIMIT);
     let Some(answer) = answer::read(client, &request.method, limit) else {
-        let what = if client.end.is_some() { NO_ANSWER } else { "= nothing in time" };
+        let what = if client.end.is_some() { NO_ANSWER } else { TOO_LATE };
         return (vec![what.to_owned()], true);
     };
     let mut lines = renderer.answer(&answer);
+    lines.extend(links(&answer).map(|link| format!("= link {}", renderer.mask(&link))));
     if !client.buffer.is_empty() && !is_more_asked {
         let more = client.buffer.split(|&byte| byte == b'\r').next().unwrap_or_default();
         // The wording of a page is the server's own.
@@ -326,9 +366,24 @@ fn response(
     (lines, ends)
 }
 
+/// Where the server's own page of variants, or of similar names, leads: its wording may differ, its
+/// links may not.
+fn links(answer: &Answer) -> impl Iterator<Item = String> {
+    let status = answer.head.as_ref().map_or(0, |head| head.status());
+    let body = if matches!(status, 300 | 406) { answer.body.as_slice() } else { &[] };
+    let text = String::from_utf8_lossy(body).into_owned();
+    let links = text.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    links.map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+/// A response that did not begin in time.
+fn is_late(lines: &[String]) -> bool {
+    lines.first().is_some_and(|line| line == TOO_LATE)
+}
+
 /// Waits for the first bytes while the server works on them, or would if it got CPU time.
-fn wait(client: &mut Client, server: &Server) {
-    for _ in 0..WORKING_MAX {
+fn wait(client: &mut Client, server: &Server, most: u32) {
+    for _ in 0..most {
         let before = server.work();
         let limit = Deadline::after(RESPONSE_LIMIT);
         if !client.buffer.is_empty() || client.fill(limit) != Fill::Timeout {

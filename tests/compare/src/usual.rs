@@ -3,7 +3,7 @@
 use crate::choice::Choice;
 use crate::generate::{nodes, of_all_files};
 use crate::rows::{HTACCESS, SECTION, rewriting};
-use crate::site::{Content, Edit, File, Node, Request};
+use crate::site::{Content, Edit, File, Node, Request, Site};
 use crate::tree::made;
 
 /// What most sites say of the folder that they serve.
@@ -121,6 +121,35 @@ pub fn changes(choice: &mut Choice, requests: &mut [Request]) {
             request.change = Some(edit);
         }
     }
+}
+
+/// A file of the future without a tag, which is asked for again some seconds later.
+pub fn future(choice: &mut Choice, site: &mut Site, requests: &mut Vec<Request>) {
+    let files: Vec<&mut File> = site.files.iter_mut().filter(|file| is_plain_text(file)).collect();
+    let at = choice.random.below(files.len().max(1));
+    let Some(file) = files.into_iter().nth(at) else { return };
+    file.options = vec![("mtime".to_owned(), "2038-05-06T07:08:09".to_owned())];
+    let target = file.path.trim_start_matches("htdocs").as_bytes().to_vec();
+    site.config.push(Node::directive("FileETag", "None"));
+    let via = requests.last().map(|last| last.via.clone()).unwrap_or_default();
+    let request = |waits| Request {
+        method: "GET".to_owned(),
+        target: target.clone(),
+        version: "HTTP/1.1".to_owned(),
+        fields: vec![("Host".to_owned(), b"@HOST@".to_vec())],
+        via: via.clone(),
+        waits,
+        ..Request::default()
+    };
+    requests.extend([false, false, true].map(request));
+}
+
+/// A file of `htdocs` with a name that needs no escapes.
+fn is_plain_text(file: &File) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    matches!(file.content, Content::Text(_))
+        && file.path.starts_with("htdocs/")
+        && file.path.chars().all(is_plain)
 }
 
 /// Rules, and what switches them on, in one of the places for them; `file` becomes the `.htaccess`

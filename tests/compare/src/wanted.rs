@@ -6,7 +6,7 @@
 
 use blackbox::compare::{Rule, difference};
 
-use crate::site::{Content, File, Request, Site};
+use crate::site::{Content, File, Node, Request, Site};
 
 /// An allowed difference.
 struct Wanted {
@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 12] = [
+const WANTED: [Wanted; 14] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -30,8 +30,12 @@ const WANTED: [Wanted; 12] = [
         cites: "wording of the server's own error pages and their Content-Length",
         applies: differ_in_long_page,
     },
+    Wanted {
+        cites: "wording of the server's own error pages and their Content-Length",
+        applies: differ_in_page_of_success,
+    },
     Wanted { cites: "the boundary of multipart bodies", applies: differ_in_boundary },
-    Wanted { cites: "such as a `Last-Modified` that does not change", applies: differ_in_present },
+    Wanted { cites: "the `Last-Modified` of a file of the future", applies: differ_in_present },
     Wanted { cites: "Empty names in `Vary`, from `http('')`", applies: differ_in_empty_names },
     Wanted {
         cites: "Index files, variants and listed files behind links of another owner",
@@ -53,6 +57,10 @@ const WANTED: [Wanted; 12] = [
     Wanted {
         cites: "Variants and index files that a request finds in its own folder",
         applies: differ_below_wildcards,
+    },
+    Wanted {
+        cites: "`CookieExpires` of an `.htaccess` for the whole host",
+        applies: differ_in_life_of_cookies,
     },
 ];
 
@@ -207,6 +215,31 @@ fn differ_below_wildcards(
     matches && path.rsplit('/').next() != Some(variant.as_str())
 }
 
+/// The cookies of a whole host change with the `.htaccess` that is read first.
+fn differ_in_life_of_cookies(
+    site: &Site,
+    _: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    let mut is_in_file = false;
+    for file in &site.files {
+        if let Content::Htaccess(nodes) = &file.content {
+            Node::walk(nodes, &mut |node| is_in_file |= node.name == "CookieExpires");
+        }
+    }
+    let is_lifetime = |part: &&str| {
+        let part = part.trim_start();
+        part.starts_with("expires=") || part.starts_with("max-age=")
+    };
+    let without = |line: &String| match line.starts_with("< Set-Cookie") {
+        true => line.split(';').filter(|part| !is_lifetime(part)).collect::<Vec<_>>().join(";"),
+        false => line.clone(),
+    };
+    let plain = |lines: &[String]| lines.iter().map(without).collect::<Vec<_>>();
+    is_in_file && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
+}
+
 fn status(lines: &[String]) -> Option<u16> {
     lines.first().and_then(|line| line.split(' ').nth(2)?.parse().ok())
 }
@@ -269,6 +302,35 @@ fn differ_in_long_page(_: &Site, _: &Request, apache: &[String], tamarack: &[Str
         && difference(&plain, &without_length(tamarack), Rule::Answer).is_none()
 }
 
+/// A rule may send the page of an error with a status that is none, such as 200.
+fn differ_in_page_of_success(
+    site: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    let is_page = |lines: &[String]| {
+        let status = lines.first().and_then(|line| line.strip_prefix("< HTTP/1.1 "));
+        let title = format!("| <title>{}</title>", status.unwrap_or_default());
+        let is_sent = lines.contains(&title) && lines.iter().any(|line| line.contains("<h1>"));
+        is_sent || request.method == "HEAD"
+    };
+    let plain = |lines: &[String]| {
+        let is_head = |line: &&String| !line.starts_with('|');
+        without_length(lines).iter().filter(is_head).cloned().collect::<Vec<_>>()
+    };
+    let is_file = |line: &String| line.starts_with("< Last-Modified: ");
+    let is_html = |line: &String| line.starts_with("< Content-Type: text/html");
+    let mut has_rule = false;
+    site.walk(&mut |node| has_rule |= node.name == "RewriteRule" && node.words.contains("R=2"));
+    has_rule
+        && [apache, tamarack].into_iter().all(is_page)
+        && status(apache).is_some_and(|status| (200..300).contains(&status))
+        && apache.iter().any(is_html)
+        && !apache.iter().any(is_file)
+        && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
+}
+
 /// Apache's boundary is a number without leading zeros, chosen when it starts. Without a body it
 /// can only be told by the length: that of each part is shorter, and of the end.
 fn differ_in_boundary(_: &Site, request: &Request, apache: &[String], tamarack: &[String]) -> bool {
@@ -287,18 +349,17 @@ fn differ_in_boundary(_: &Site, request: &Request, apache: &[String], tamarack: 
 /// A file of the future was modified at the time of the request, which are two.
 fn differ_in_present(site: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
     const NAME: &str = "< Last-Modified: ";
-    /// The characters of a date with its hour.
-    const HOUR: usize = "Sun, 22 Nov 2026 22".len();
+    /// Less than between two requests of which the second waits.
+    const SECONDS_MAX: u64 = 3;
     let is_future = |(key, value): &(String, String)| key == "mtime" && value.starts_with("2038");
-    let date = |lines: &[String]| {
-        lines.iter().find_map(|line| line.strip_prefix(NAME)?.get(..HOUR).map(str::to_owned))
-    };
+    let date =
+        |lines: &[String]| lines.iter().find_map(|line| seconds(line.strip_prefix(NAME)?.trim()));
     let others = |lines: &[String]| {
         lines.iter().filter(|line| !line.starts_with(NAME)).cloned().collect::<Vec<_>>()
     };
+    let (Some(one), Some(other)) = (date(apache), date(tamarack)) else { return false };
     site.files.iter().any(|file| file.options.iter().any(is_future))
-        && date(apache).is_some()
-        && date(apache) == date(tamarack)
+        && one.abs_diff(other) <= SECONDS_MAX
         && difference(&others(apache), &others(tamarack), Rule::Answer).is_none()
 }
 
@@ -456,6 +517,28 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_success_may_have_other_words() {
+        let rules = |words: &str| Site {
+            config: vec![Node::directive("RewriteRule", words)],
+            ..Site::default()
+        };
+        let lines = |title: &str, length: &str, words: &str| {
+            let title = format!("| <title>{title}</title>");
+            let length = format!("< Content-Length: {length}");
+            let kind = "< Content-Type: text/html; charset=iso-8859-1";
+            ["< HTTP/1.1 200 OK", &length, kind, "<", &title, "| <h1>OK</h1>", words]
+                .map(str::to_owned)
+        };
+        let is_wanted = |site: &Site, title: &str| {
+            let (apache, tamarack) = (lines(title, "533", "| a"), lines(title, "237", "| b"));
+            rule(site, &Request::default(), &apache, &tamarack).is_some()
+        };
+        assert!(is_wanted(&rules("^ - [R=200]"), "200 OK"));
+        assert!(!is_wanted(&rules("^ - [R=200]"), "My page"));
+        assert!(!is_wanted(&rules("^ - [R]"), "200 OK"));
+    }
+
+    #[test]
     fn a_long_page_may_come_in_chunks() {
         let page = |framing: &str| {
             let lines = ["< HTTP/1.1 300 Multiple Choices", framing, "<"].map(str::to_owned);
@@ -545,6 +628,7 @@ mod tests {
             rule(&site, &Request::default(), &apache, &tamarack).is_none()
         };
         assert!(!differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sun, 22 Nov 2026 22:46:08 GMT"]));
+        assert!(differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sun, 22 Nov 2026 22:46:12 GMT"]));
         assert!(differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sat, 01 Jan 2022 00:00:00 GMT"]));
     }
 
@@ -611,6 +695,23 @@ mod tests {
         assert!(!is_allowed(&site, &[&a, &b]) && !is_allowed(&site, &["x", &a]));
         assert!(!is_allowed(&site, &[&a, &message("c"), "x"]));
         assert!(!is_allowed(&nodes(&[("MetaFiles", "On"), ("LogMessage", "m")]), &[&a, "x"]));
+    }
+
+    #[test]
+    fn cookies_may_live_longer_if_a_file_says_so() {
+        let file = |name: &str| {
+            let content = Content::Htaccess(vec![Node::directive(name, "3600")]);
+            let file = File { path: "htdocs/.htaccess".to_owned(), content, options: Vec::new() };
+            Site { files: vec![file], ..Site::default() }
+        };
+        let lines = |cookie: &str| [format!("< Set-Cookie: {cookie}"), "<".to_owned()];
+        let is_allowed = |name: &str, cookie: &str| {
+            let apache = lines("Apache=COOKIE; path=/; expires=DATE");
+            rule(&file(name), &Request::default(), &apache, &lines(cookie)).is_some()
+        };
+        assert!(is_allowed("CookieExpires", "Apache=COOKIE; path=/"));
+        assert!(!is_allowed("CookieExpires", "Apache=COOKIE; path=/d"));
+        assert!(!is_allowed("CookieName", "Apache=COOKIE; path=/"));
     }
 
     #[test]

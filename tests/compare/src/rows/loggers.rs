@@ -3,10 +3,12 @@
 use super::Phase::Log;
 use super::{GLOBAL, HOST, Row, SECTION, row};
 use crate::choice::Choice;
+use crate::site::MAIN_LOG;
 
 pub const ROWS: &[Row] = &[
     row("log_debug", "LogMessage", Log, GLOBAL | HOST | SECTION, 2, message),
     row("log_forensic", "ForensicLog", Log, HOST, 1, |_| "logs/@HOST@.forensic".to_owned()),
+    row("log_forensic", "ForensicLog", Log, GLOBAL, 2, |_| MAIN_LOG.to_owned()),
 ];
 
 /// A message, its hook and its condition.

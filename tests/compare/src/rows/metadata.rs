@@ -84,7 +84,7 @@ pub const ROWS: &[Row] = &[
     row("usertrack", "CookieDomain", Fixup, ALL, 2, |choice| {
         choice.word(&[".example.test", ".a.b.c", ".x.test"])
     }),
-    // Not in an `.htaccess`, as docs/refused.md says ("`CookieExpires` of an `.htaccess`").
+    // In an `.htaccess` it is rare, since docs/refused.md allows the life of all cookies to differ.
     row("usertrack", "CookieExpires", Fixup, SERVER | SECTION, 2, |choice| {
         choice.word(&["3600", "\"2 weeks 3 days\"", "0", "\"1 year\"", "\"plus 1 month\""])
     }),

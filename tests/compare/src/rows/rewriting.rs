@@ -107,7 +107,7 @@ const TARGETS: [&str; 40] = [
 ];
 
 /// Flags.
-const FLAGS: [&str; 70] = [
+const FLAGS: [&str; 72] = [
     "L",
     "L",
     "L",
@@ -117,6 +117,8 @@ const FLAGS: [&str; 70] = [
     "R=301",
     "R=307",
     "R=404",
+    "R=200",
+    "R=204",
     "R=permanent",
     "R=seeother",
     "R=temp",
