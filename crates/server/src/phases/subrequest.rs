@@ -276,6 +276,10 @@ impl Request {
             uri: self.resource.uri.clone(),
             filename: self.resource.filename.clone(),
             kind: self.resource.file.kind,
+            walked: match self.engine.server.registry.hooks.merges_by_uri {
+                true => self.resource.canonical_filename.clone(),
+                false => Vec::new(),
+            },
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
         }));

@@ -23,6 +23,9 @@ pub struct MainRequest {
     pub filename: Vec<u8>,
     /// What that is.
     pub kind: FileKind,
+    /// The name of the file that the main request's walks were for, if names matter to them: a
+    /// listing adds a slash to [`MainRequest::filename`].
+    pub walked: Vec<u8>,
     /// The user of the main request.
     pub user: Option<Vec<u8>>,
     /// The authentication type of the main request's user.

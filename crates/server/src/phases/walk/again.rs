@@ -29,14 +29,14 @@ impl<'r> Before<'r> {
         let of_prev = request.prev.as_deref().map(|prev| Before {
             copy: prev.copy,
             uri: &prev.resource.uri,
-            filename: &prev.resource.filename,
+            filename: &prev.resource.canonical_filename,
             kind: prev.resource.file.kind,
         });
         of_prev.or_else(|| {
             request.main.as_deref().map(|main| Before {
                 copy: main.copy,
                 uri: &main.uri,
-                filename: &main.filename,
+                filename: &main.walked,
                 kind: main.kind,
             })
         })
@@ -44,6 +44,7 @@ impl<'r> Before<'r> {
 
     /// Whether `folder`, with a trailing slash, is that of its file.
     pub fn is_in(&self, folder: &[u8]) -> bool {
+        // A folder that was named without a slash is another (`ap_make_dirstr_parent`).
         let is_folder = self.kind == FileKind::Directory;
         let own = if is_folder { self.filename } else { parent(self.filename) };
         own == folder
