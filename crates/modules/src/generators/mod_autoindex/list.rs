@@ -3,12 +3,12 @@
 //! Source: `make_parent_entry`, `make_autoindex_entry`.
 
 use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use conf::fnmatch::{Flags as MatchFlags, fnmatch};
 use rt::Work;
 use server::path;
-use server::request::{FileKind, Request};
+use server::request::{FileInfo, FileKind, Request};
 use server::subrequest;
 
 use super::DirConfig;
@@ -27,9 +27,11 @@ const ENTRIES_MAX: usize = 1_000_000;
 pub struct Name {
     name: Vec<u8>,
     is_directory: bool,
+    /// What a link leads to.
+    target: Option<FileInfo>,
 }
 
-/// Reads a directory. Blocks.
+/// Reads a directory, without its dangling links. Blocks.
 ///
 /// # Errors
 /// Those of opening the directory.
@@ -38,11 +40,15 @@ pub fn read(directory: &[u8]) -> io::Result<Vec<Name>> {
     let names = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let kind = entry.file_type().ok()?;
-        let is_directory = match kind.is_symlink() {
-            true => std::fs::metadata(entry.path()).is_ok_and(|target| target.is_dir()),
-            false => kind.is_dir(),
+        let target = match kind.is_symlink() {
+            true => Some(path::stat(entry.path().as_os_str().as_bytes()).ok()?),
+            false => None,
         };
-        Some(Name { name: entry.file_name().into_vec(), is_directory })
+        let is_directory = match &target {
+            Some(target) => target.kind == FileKind::Directory,
+            None => kind.is_dir(),
+        };
+        Some(Name { name: entry.file_name().into_vec(), is_directory, target })
     });
     Ok(names.take(ENTRIES_MAX).collect())
 }
@@ -131,14 +137,19 @@ async fn look_up(
     let sub = subrequest::lookup_file(request, &shown).await;
     let forbidden = flags.has(Flags::SHOW_FORBIDDEN) && matches!(sub.response.status, 401 | 403);
     let can_be_had = matches!(sub.response.status, 200..=399) || forbidden;
-    if !can_be_had || !matches!(sub.resource.file.kind, FileKind::Directory | FileKind::Regular) {
+    // A link that must not be followed still shows what it leads to.
+    let file = match name.target {
+        Some(target) if sub.resource.file.kind == FileKind::None => target,
+        _ => sub.resource.file,
+    };
+    if !can_be_had || !matches!(file.kind, FileKind::Directory | FileKind::Regular) {
         return None;
     }
     let mut entry = Entry { name: shown, ..Entry::default() };
     if !flags.has(Flags::FANCY) && !flags.has(Flags::TABLE) {
         return Some((entry, None));
     }
-    entry.mtime_us = Some(sub.resource.file.mtime_us);
+    entry.mtime_us = Some(file.mtime_us);
     let facts = Facts {
         path: &path,
         media_type: sub.response.content_type.as_deref(),
@@ -154,7 +165,7 @@ async fn look_up(
         entry.alt = entry.alt.or_else(|| default(&config.alts)).or_else(|| Some(b"DIR".to_vec()));
         entry.is_folder = flags.has(Flags::FOLDERS_FIRST);
     } else {
-        entry.size = Some(sub.resource.file.size);
+        entry.size = Some(file.size);
     }
     entry.description = describe::find(&config.descriptions, &path).map(<[u8]>::to_vec);
     let is_page = sub.response.status == 200
@@ -174,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_to_a_directory_is_one() {
+    fn a_link_to_a_directory_is_one_and_a_dangling_one_is_left_out() {
         let place = std::env::temp_dir().join(format!("tamarack-index-{}", std::process::id()));
         std::fs::create_dir_all(place.join("sub")).unwrap();
         let _ = std::os::unix::fs::symlink("sub", place.join("link"));
@@ -184,8 +195,7 @@ mod tests {
         names.sort_by(|a, b| a.name.cmp(&b.name));
         let found: Vec<_> = names.iter().map(|n| (n.name.as_slice(), n.is_directory)).collect();
         let _ = std::fs::remove_dir_all(&place);
-        let wanted: [(&[u8], bool); 4] =
-            [(b"a.txt", false), (b"dead", false), (b"link", true), (b"sub", true)];
+        let wanted: [(&[u8], bool); 3] = [(b"a.txt", false), (b"link", true), (b"sub", true)];
         assert_eq!(found, wanted);
         assert!(read(b"/nowhere/at/all").is_err());
     }

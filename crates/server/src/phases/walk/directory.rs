@@ -264,7 +264,7 @@ impl Walk {
                     self.add(request, section);
                 }
             }
-            return Ok(());
+            return Ok(self.look_again(request)?);
         }
         let mut sections = Vec::new();
         for section in host.directories.regexes() {
@@ -276,6 +276,24 @@ impl Walk {
         }
         request.keep(MatchedSections { folder, sections });
         Ok(())
+    }
+
+    /// In the folder of its request, a file may be a link only if all sections allow it, those of
+    /// regular expressions included.
+    fn look_again(&self, request: &mut Request) -> Result<(), u16> {
+        let links = request.core_of(&self.layer).options.flags().links();
+        if links == Links::Followed || self.found.kind == FileKind::Directory {
+            return Ok(());
+        }
+        if let Some(trace) = &mut request.depends.trace {
+            trace.links_matter = true;
+        }
+        if symlink::stat(&request.engine, &self.here, links).is_ok() {
+            return Ok(());
+        }
+        let why = "Symbolic link not allowed or link target not accessible";
+        request.log_core(Level::Error, 32, why, Some(&self.here));
+        Err(403)
     }
 
     /// The folder of the path so far, or that folder itself, with a trailing slash.
