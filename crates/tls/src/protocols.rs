@@ -8,10 +8,14 @@ use crate::Finding;
 
 const DIRECTIVE: &str = "SSLProtocol";
 
-/// The versions that remain of an SSLProtocol line. Default: TLS 1.2 and 1.3, which is what
-/// `all -SSLv3` has in rustls.
+/// The versions that remain of an SSLProtocol line. Default: all, of which rustls speaks TLS 1.2
+/// and 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocols {
+    /// TLS 1.0 was not taken away. It is never spoken, but hosts that differ in it are different.
+    pub tls10: bool,
+    /// The same of TLS 1.1.
+    pub tls11: bool,
     /// TLS 1.2 is spoken.
     pub tls12: bool,
     /// TLS 1.3 is spoken.
@@ -20,11 +24,19 @@ pub struct Protocols {
 
 impl Default for Protocols {
     fn default() -> Self {
-        Self { tls12: true, tls13: true }
+        ALL
     }
 }
 
+const ALL: Protocols = Protocols { tls10: true, tls11: true, tls12: true, tls13: true };
+const NONE: Protocols = Protocols { tls10: false, tls11: false, tls12: false, tls13: false };
+
 impl Protocols {
+    /// Whether both speak the same versions.
+    pub fn speaks_as(self, other: Self) -> bool {
+        (self.tls12, self.tls13) == (other.tls12, other.tls13)
+    }
+
     /// The versions as rustls wants them.
     pub fn versions(self) -> Vec<&'static SupportedProtocolVersion> {
         let mut versions = Vec::new();
@@ -47,25 +59,26 @@ impl Protocols {
 pub fn parse<'a>(
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<(Protocols, Vec<Finding>), Finding> {
-    let mut chosen = Set::default();
+    let mut chosen = NONE;
     let mut findings = Vec::new();
     for written in words {
         let (sign, word) = split_sign(written);
         let set = set_of(word)
             .ok_or_else(|| Finding::error(DIRECTIVE, format!("Illegal protocol '{word}'")))?;
-        if set.sslv2 {
-            if sign != Some('-') {
-                return Err(Finding::error(DIRECTIVE, "SSLv2 is no longer supported"));
+        if set == NONE {
+            // OpenSSL does not have it, so that there is nothing to take away.
+            match (sign, word.eq_ignore_ascii_case("SSLv2")) {
+                (Some('-'), _) => continue,
+                (_, true) => {
+                    return Err(Finding::error(DIRECTIVE, "SSLv2 is no longer supported"));
+                }
+                (_, false) => {
+                    let message = "SSLv3 not supported by this version of OpenSSL";
+                    return Err(Finding::error(DIRECTIVE, message));
+                }
             }
-            continue;
         }
-        if word.eq_ignore_ascii_case("SSLv3") && sign != Some('-') {
-            return Err(Finding::error(
-                DIRECTIVE,
-                "SSLv3 not supported by this version of OpenSSL",
-            ));
-        }
-        if set.legacy && sign != Some('-') {
+        if set != ALL && (set.tls10 || set.tls11) && sign != Some('-') {
             findings.push(Finding::warning(
                 DIRECTIVE,
                 format!("{word} is not available: connections with it are refused"),
@@ -75,7 +88,7 @@ pub fn parse<'a>(
             Some('-') => chosen.remove(set),
             Some(_) => chosen.add(set),
             None => {
-                if chosen.any() {
+                if chosen != NONE {
                     findings.push(overrides(word));
                 }
                 chosen = set;
@@ -86,7 +99,7 @@ pub fn parse<'a>(
         return Err(Finding::error(DIRECTIVE, "No SSL protocols available [hint: SSLProtocol]")
             .numbered(2231));
     }
-    Ok((Protocols { tls12: chosen.tls12, tls13: chosen.tls13 }, findings))
+    Ok((chosen, findings))
 }
 
 fn overrides(word: &str) -> Finding {
@@ -96,27 +109,17 @@ fn overrides(word: &str) -> Finding {
     Finding::warning(DIRECTIVE, message).numbered(2532)
 }
 
-#[derive(Clone, Copy, Default)]
-struct Set {
-    sslv2: bool,
-    legacy: bool,
-    tls12: bool,
-    tls13: bool,
-}
-
-impl Set {
-    fn any(self) -> bool {
-        self.legacy || self.tls12 || self.tls13
-    }
-
+impl Protocols {
     fn add(&mut self, other: Self) {
-        self.legacy |= other.legacy;
+        self.tls10 |= other.tls10;
+        self.tls11 |= other.tls11;
         self.tls12 |= other.tls12;
         self.tls13 |= other.tls13;
     }
 
     fn remove(&mut self, other: Self) {
-        self.legacy &= !other.legacy;
+        self.tls10 &= !other.tls10;
+        self.tls11 &= !other.tls11;
         self.tls12 &= !other.tls12;
         self.tls13 &= !other.tls13;
     }
@@ -129,14 +132,15 @@ fn split_sign(word: &str) -> (Option<char>, &str) {
     }
 }
 
-fn set_of(word: &str) -> Option<Set> {
-    let none = Set::default();
+/// The versions of a word: none for those that OpenSSL does not have either.
+fn set_of(word: &str) -> Option<Protocols> {
     Some(match word.to_ascii_lowercase().as_str() {
-        "sslv2" => Set { sslv2: true, ..none },
-        "sslv3" | "tlsv1" | "tlsv1.1" => Set { legacy: true, ..none },
-        "tlsv1.2" => Set { tls12: true, ..none },
-        "tlsv1.3" => Set { tls13: true, ..none },
-        "all" => Set { tls12: true, tls13: true, ..none },
+        "sslv2" | "sslv3" => NONE,
+        "tlsv1" => Protocols { tls10: true, ..NONE },
+        "tlsv1.1" => Protocols { tls11: true, ..NONE },
+        "tlsv1.2" => Protocols { tls12: true, ..NONE },
+        "tlsv1.3" => Protocols { tls13: true, ..NONE },
+        "all" => ALL,
         _ => return None,
     })
 }
@@ -153,18 +157,20 @@ mod tests {
     #[test]
     fn all_is_quiet() {
         assert_eq!(read("all -SSLv3"), (Protocols::default(), 0));
-        assert_eq!(read("all -SSLv2 -SSLv3 -TLSv1 -TLSv1.1"), (Protocols::default(), 0));
+        let (chosen, findings) = read("all -SSLv2 -SSLv3 -TLSv1 -TLSv1.1");
+        assert!(chosen.speaks_as(ALL) && chosen != ALL && findings == 0);
+        assert_eq!(read("-all +TLSv1.2 +TLSv1.3"), (chosen, 0));
     }
 
     #[test]
     fn named_legacy_is_reported() {
-        assert_eq!(read("TLSv1.1 +TLSv1.2"), (Protocols { tls12: true, tls13: false }, 1));
+        assert_eq!(read("TLSv1.1 +TLSv1.2"), (Protocols { tls11: true, tls12: true, ..NONE }, 1));
     }
 
     #[test]
     fn a_bare_word_overrides() {
-        assert_eq!(read("TLSv1.2 TLSv1.3"), (Protocols { tls12: false, tls13: true }, 1));
-        assert_eq!(read("-all +tlsv1.3"), (Protocols { tls12: false, tls13: true }, 0));
+        assert_eq!(read("TLSv1.2 TLSv1.3"), (Protocols { tls13: true, ..NONE }, 1));
+        assert_eq!(read("-all +tlsv1.3"), (Protocols { tls13: true, ..NONE }, 0));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use conf::Arg;
+use conf::values::relative_to;
 use mpm::pipes::PipeSpec;
 
 use super::build::Build;
@@ -11,9 +12,10 @@ use crate::files::path::as_path;
 use crate::log::sinks::{SinkId, Target};
 
 impl Build {
-    /// A file name, relative to ServerRoot unless absolute (`ap_server_root_relative`).
+    /// A file name, relative to ServerRoot unless absolute, without `..`
+    /// (`ap_server_root_relative`).
     pub fn path(&self, name: &[u8]) -> PathBuf {
-        self.server_root.join(as_path(name))
+        relative_to(&self.server_root, name).unwrap_or_else(|| as_path(name).to_owned())
     }
 
     /// The sink of a log that is a file, or a pipe to a program (`|program`).

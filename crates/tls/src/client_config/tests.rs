@@ -139,7 +139,7 @@ fn a_backend_is_verified_as_configured_and_told_its_name() {
 fn protocols_and_suites_are_those_configured() {
     let own = issue(&authority("root"), "backend.example");
     let mut settings = backend_tls(&Settings::default());
-    settings.protocols = Protocols { tls12: true, tls13: false };
+    settings.protocols = Protocols { tls13: false, ..Protocols::default() };
     settings.cipher_suite = Some("ECDHE-ECDSA-AES256-GCM-SHA384".into());
     let shaken = shake(&settings, "backend.example", server(&own, None)).unwrap();
     assert_eq!(shaken.protocol_version(), Some(ProtocolVersion::TLSv1_2));

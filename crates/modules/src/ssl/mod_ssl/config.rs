@@ -51,6 +51,8 @@ server::config! {
         pub cipher_suite_tls13: Setting<String>,
         /// `SSLOpenSSLConfCmd Groups`, or `Curves`
         pub groups: Setting<Groups>,
+        /// `SSLOpenSSLConfCmd`, as written.
+        pub openssl_commands: Append<(Vec<u8>, Vec<u8>)>,
         /// `SSLHonorCipherOrder`
         pub honor_cipher_order: Setting<bool>,
         /// `SSLCACertificateFile`

@@ -276,7 +276,8 @@ fn narrower(build: &Build) -> Vec<Protocols> {
     for index in 0..=build.hosts.len() {
         let server = build.server_config::<Ssl>(&draft(build, index).server);
         let protocols = server.and_then(|server| server.protocols.get().copied());
-        found.extend(protocols.filter(|one| *one != Protocols::default() && !found.contains(one)));
+        let is_new = |one: &Protocols| !one.speaks_as(Protocols::default()) && !found.contains(one);
+        found.extend(protocols.filter(is_new));
     }
     found
 }

@@ -54,27 +54,29 @@ pub struct Rules {
 impl Rules {
     /// The rules of a host.
     pub fn of(server: &Server) -> Rules {
+        // What is not set and what is set to the default are the same, except where Apache does not
+        // fill in the default; SSLCertificateChainFile does not count.
         let connection = format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?}",
             server.certificates,
             server.keys,
-            server.chain_file,
-            server.protocols.get(),
+            server.protocols.get().copied().unwrap_or_default(),
             server.cipher_suite,
             server.cipher_suite_tls13,
-            server.groups.get(),
+            server.openssl_commands,
         );
         let clients = format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             server.is_on(),
             server.handshake_mode(),
             server.handshake_depth(),
             server.authorities(),
             server.requested(),
             server.revocation_lists(),
-            server.revocation_check.get(),
-            server.ocsp.enable.get(),
+            server.revocation_check.get().copied().unwrap_or_default(),
+            server.ocsp.enable.get().copied().unwrap_or_default(),
             server.ocsp.default_responder.get(),
+            server.ocsp.override_responder.get(),
         );
         Rules {
             connection: context(&[connection.as_bytes()]),

@@ -131,6 +131,7 @@ fn openssl_command(cx: &mut Here<'_, '_>, command: &Arg, value: &Arg) -> Set {
         let (groups, findings) =
             groups::parse(text(value)?).map_err(|finding| fault(cx, finding).at(value))?;
         tell(cx, findings)?;
+        cx.server().openssl_commands.push((command.text.to_vec(), value.text.to_vec()));
         return put(cx, |server| &mut server.groups, groups);
     }
     Err(match REFUSED.iter().find(|(known, _)| is(known)) {
