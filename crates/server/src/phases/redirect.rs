@@ -32,6 +32,10 @@ async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -
         log_limit(request, 124, depth - 1, "internal redirects");
         return Verdict::Status(500);
     }
+    if request.handler_of_type {
+        // The log shows it without the handler that its media type stood for.
+        request.handler = None;
+    }
     request.succeed(uri);
     let recorded = record(request, Kind::Request, uri);
     let run = async {
