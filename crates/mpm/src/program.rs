@@ -72,6 +72,9 @@ pub trait Program {
     /// A child has ended, however it did. What it shared with others may need its mark removed.
     fn child_ended(&mut self, _pid: u32) {}
 
+    /// The last child is gone and the server ends: what is to outlive it can be kept in files.
+    fn ended(&mut self) {}
+
     /// Called about once a minute by the supervisor, for work such as rotating TLS ticket keys.
     fn maintain(&mut self, _shared: &Shared) {}
 }

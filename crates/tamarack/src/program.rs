@@ -109,6 +109,16 @@ impl Tamarack {
         of(&self.next).or_else(|| of(&self.serving))
     }
 
+    /// Lets modules keep things of the serving configuration in files.
+    fn save(&self) {
+        let Some((_, server)) = &self.serving else { return };
+        for hook in server.registry.hooks.saved() {
+            if let Err(why) = hook(server) {
+                server.log("core.c", server::log::Level::Error, 0, format_args!("{why}"));
+            }
+        }
+    }
+
     fn read(&self) -> Loaded {
         match &self.source {
             Source::Files(arguments) => {
@@ -155,6 +165,7 @@ fn use_error_log(server: &Server) {
 
 impl Program for Tamarack {
     fn load(&mut self, generation: u32, shared: &Shared) -> Result<Settings, LoadFailure> {
+        self.save();
         let loaded = self.read();
         let shown = |drawn| dump::diagnostics(&self.name, self.least_level(), &loaded, drawn);
         let text = shown(std::io::stderr().is_terminal());
@@ -259,6 +270,10 @@ impl Program for Tamarack {
         if let Some((_, server)) = self.serving.as_ref().or(self.next.as_ref()) {
             server.registry.hooks.child_ended().iter().for_each(|hook| hook(pid));
         }
+    }
+
+    fn ended(&mut self) {
+        self.save();
     }
 
     fn maintain(&mut self, shared: &Shared) {

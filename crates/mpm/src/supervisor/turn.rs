@@ -174,6 +174,7 @@ impl Supervisor<'_> {
     /// Lets companions end, and log readers read to the end; a reader that exceeds its deadline is
     /// sent SIGTERM and left behind.
     pub(super) fn end_readers(&mut self) {
+        self.program.ended();
         self.companions.end(|_| true, Instant::now());
         let give_up = Instant::now() + 2 * COMPANION_END_DEADLINE;
         while self.companions.is_running() && Instant::now() < give_up {

@@ -166,6 +166,8 @@ pub enum Startup {
 /// Creates the state that all children share, before the fork: ticket keys, session caches. An
 /// error ends startup with this message.
 pub type ShareHook = fn(&Server, &mpm::Shared) -> Result<(), String>;
+/// See [`Hooks::save`].
+pub type SaveHook = fn(&Server) -> Result<(), String>;
 
 /// Called in the supervisor about once a minute: rotates shared state.
 pub type MaintainHook = fn(&Server, &mpm::Shared);
@@ -302,6 +304,12 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// restart.
     pub fn share(&mut self, hook: ShareHook) {
         self.table.shared.push(hook);
+    }
+
+    /// Registers a function that the supervisor calls before it reads the configuration again, and
+    /// when the server ends: for what is kept in files.
+    pub fn save(&mut self, hook: SaveHook) {
+        self.table.saved.push(hook);
     }
 
     /// Registers a function that the supervisor calls about once a minute.

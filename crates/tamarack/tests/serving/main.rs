@@ -55,6 +55,7 @@ mod one_path;
 mod one_watch;
 mod openssl;
 mod others;
+mod persisted;
 mod php;
 mod php_full;
 mod proxied;

@@ -252,6 +252,7 @@ impl Module for Proxy {
         hooks.directives_read(assemble::note_use);
         hooks.post_config(assemble::workers);
         hooks.share(shared::share);
+        hooks.save(shared::save);
         hooks.child_started(shared::started);
         hooks.child_ended(shared::ended);
         hooks.every_second(pool::every_second);

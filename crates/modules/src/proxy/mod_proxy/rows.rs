@@ -35,7 +35,6 @@ const fn reverse(
     Row::new(name, takes, syntax, doc).standing(Places::NOT_HTACCESS, Override::NONE)
 }
 
-const NO_FILE: State = State::Partial("changes survive restarts, but not a stop");
 const NO_BALANCERS: State =
     State::Accepted("balancers are not added while the server runs, nor by Apache");
 
@@ -146,10 +145,11 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
             cx.server().persists.set(on);
             Ok(())
         },
-        "Keeps changes by the balancer manager over restarts.",
+        "Keeps changes by balancer-manager over restarts, and while the server does not run in a \
+         file below DefaultRuntimeDir. What is kept of a balancer or a member counts instead of \
+         what the configuration says.",
     )
-    .default("Off")
-    .state(NO_FILE),
+    .default("Off"),
     of_dir(
         "ProxyPreserveHost",
         |cx, on| {

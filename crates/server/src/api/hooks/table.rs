@@ -7,8 +7,8 @@ use std::sync::Arc;
 use wire::MethodSet;
 
 use super::{
-    DirectivesRead, HookDef, MaintainHook, Phase, PostConfig, ServerHook, ShareHook, Startup,
-    TlsHook,
+    DirectivesRead, HookDef, MaintainHook, Phase, PostConfig, SaveHook, ServerHook, ShareHook,
+    Startup, TlsHook,
 };
 use crate::api::filter::{FilterDef, InputFilterDef};
 use crate::config::host::Server;
@@ -39,6 +39,7 @@ pub struct HookTable {
     pub(super) tls: Option<TlsHook>,
     pub(super) proxy_header: Option<fn(&ConnectionInfo, &Server) -> bool>,
     pub(super) shared: Vec<ShareHook>,
+    pub(super) saved: Vec<SaveHook>,
     pub(super) maintain: Vec<MaintainHook>,
     pub(super) logs_opened: Vec<ServerHook>,
     pub(super) child_started: Vec<ServerHook>,
@@ -187,6 +188,11 @@ impl HookTable {
     /// The functions that the supervisor calls once a minute.
     pub fn maintain(&self) -> &[MaintainHook] {
         &self.maintain
+    }
+
+    /// The functions that keep things in files.
+    pub fn saved(&self) -> &[SaveHook] {
+        &self.saved
     }
 
     /// The functions that are called when the logs are open, before the fork.

@@ -4,12 +4,15 @@
 mod balancer_state;
 mod child;
 mod lock;
+mod persist;
 mod region;
+mod saved;
 mod state;
 mod words;
 
 pub use balancer_state::{BalancerState, Changed};
 pub use child::{ended, started};
 pub use lock::Locked;
+pub use persist::save;
 pub use region::{share, take_lease};
 pub use state::{NAME_BYTES, State};

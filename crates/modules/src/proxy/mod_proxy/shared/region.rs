@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use server::host::Server;
 
-use super::{balancer_state, state};
+use super::{balancer_state, persist, state};
 use crate::proxy::mod_proxy::workers::{Balancer, Worker, Workers};
 use crate::proxy::mod_proxy::{Proxy, Settings};
 
@@ -102,6 +102,9 @@ pub fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String> {
     let region = Region { identity, words, balancers, workers };
     let is_new = words.first().is_none_or(|word| word.swap(1, Relaxed) == 0);
     all.fill(&region, is_new || !all.persists);
+    if is_new && all.persists {
+        persist::restore(server, &all);
+    }
     let mut regions = REGIONS.lock().unwrap_or_else(PoisonError::into_inner);
     regions.retain(|other| !std::ptr::eq(other.words, words));
     regions.push(region);
@@ -145,8 +148,8 @@ pub(super) fn of(all: &All) -> Option<Region> {
 #[derive(Default)]
 pub(super) struct All {
     pub workers: Vec<Arc<Worker>>,
-    balancers: Vec<Arc<Balancer>>,
-    persists: bool,
+    pub balancers: Vec<Arc<Balancer>>,
+    pub persists: bool,
 }
 
 impl All {

@@ -1,6 +1,7 @@
 //! The state of a worker. Source: `proxy_worker_shared`.
 
 mod checks;
+mod kept;
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
