@@ -6,7 +6,7 @@ use pcre::Later;
 use crate::explain;
 use crate::phases::matching;
 use crate::request::Request;
-use crate::request::body::Body;
+use crate::request::body::{Body, head};
 use crate::request::request_body::BodySource;
 
 /// The position of a filter in the chain (`AP_FTYPE_*`); lower stages process the response first.
@@ -35,6 +35,14 @@ pub trait OutputFilter {
     fn prepare(&mut self, request: &mut Request) -> Result<(), Later> {
         let _ = request;
         Ok(())
+    }
+
+    /// How many bytes at the beginning of the body [`OutputFilter::apply`] looks at: the response
+    /// waits for them, or for the end of a shorter body, and [`Body::split_head`] returns them.
+    /// Default: none.
+    fn looks_at(&self, request: &Request) -> usize {
+        let _ = request;
+        0
     }
 
     /// Changes the response and returns its body.
@@ -80,7 +88,11 @@ pub async fn apply_all(request: &mut Request) {
             matching::decide(request).await;
         }
         request.depends.pure &= attached.filter.is_pure();
-        let body = std::mem::take(&mut request.response.body);
+        let mut body = std::mem::take(&mut request.response.body);
+        let wanted = attached.filter.looks_at(request);
+        if wanted > 0 {
+            body = head::gather(body, wanted).await;
+        }
         request.response.body = attached.filter.apply(request, body);
     }
 }

@@ -1,5 +1,7 @@
 //! The body of a response: nothing, bytes, a part of a file, several of these, or a stream.
 
+pub(crate) mod head;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
