@@ -58,6 +58,8 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<filters::mod_deflate::Deflate>(),
         module::<filters::mod_reqtimeout::Reqtimeout>(),
         module::<filters::mod_request::KeptBody>(),
+        module::<filters::mod_xml2enc::Xml2enc>(),
+        module::<filters::mod_proxy_html::ProxyHtml>(),
         module::<generators::mod_asis::Asis>(),
         module::<generators::mod_autoindex::Autoindex>(),
         module::<generators::mod_info::Info>(),

@@ -2,5 +2,8 @@
 
 pub mod mod_deflate;
 pub mod mod_filter;
+pub mod mod_proxy_html;
 pub mod mod_reqtimeout;
 pub mod mod_request;
+pub mod mod_xml2enc;
+mod rewritten;

@@ -55,8 +55,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("substitute", "Substitute SubstituteInheritBefore SubstituteMaxLineLength")
         .filters(&[withholding("SUBSTITUTE")]),
     missing!("suexec", "SuexecUserGroup"),
-    missing!("xml2enc", "xml2EncAlias xml2EncDefault xml2StartParse")
-        .filters(&[withholding("xml2enc")]),
 ];
 
 /// The handlers of CGI programs.

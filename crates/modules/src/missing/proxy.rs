@@ -1,6 +1,6 @@
 //! Proxying and balancing.
 
-use server::missing::{Missing, missing, withholding};
+use server::missing::{Missing, missing};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
@@ -9,14 +9,5 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("proxy_fdpass", ""),
     missing!("proxy_ftp", "ProxyFtpDirCharset ProxyFtpEscapeWildcards ProxyFtpListOnWildcard")
         .inert("ProxyFtpDirCharset"),
-    missing!(
-        "proxy_html",
-        "ProxyHTMLBufSize ProxyHTMLCharsetOut ProxyHTMLDoctype ProxyHTMLEnable \
-         ProxyHTMLEvents ProxyHTMLExtended ProxyHTMLFixups ProxyHTMLInterp ProxyHTMLLinks \
-         ProxyHTMLMeta ProxyHTMLStripComments ProxyHTMLURLMap"
-    )
-    .inert("ProxyHTMLEvents ProxyHTMLLinks")
-    .satisfied(&[("ProxyHTMLEnable", "off")])
-    .filters(&[withholding("proxy-html")]),
     missing!("proxy_http2", ""),
 ];

@@ -1,0 +1,167 @@
+//! A body that a filter rewrites piece by piece: at once if all of it is there and the result is
+//! short, otherwise while it is sent.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use server::body::{Body, BodyStream, Chunk, FileSlice};
+
+/// Most bytes rewritten in one turn.
+const TURN_BYTES: usize = 64 * 1024;
+
+/// Most bytes rewritten in one step.
+const STEP_BYTES: usize = 16 * 1024;
+
+/// Apache's filters pass on what they have written once it fills such a buffer; the length of a
+/// longer response is not known when its head is sent (`APR_BUCKET_BUFF_SIZE`).
+const BUFFER_BYTES: usize = 8000;
+
+/// What rewrites a body. Its output must not depend on how the body is cut.
+pub(super) trait Rewrite {
+    /// Appends what becomes of a piece.
+    fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Appends what is left: the body is complete.
+    fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()>;
+}
+
+/// The body that `rewrite` makes of `head` and `rest`; it begins with `out`.
+pub(super) fn body_of<R: Rewrite + Unpin + 'static>(
+    mut rewrite: R,
+    head: Bytes,
+    rest: Body,
+    mut out: Vec<u8>,
+) -> Body {
+    if matches!(rest, Body::Empty) && head.len() <= TURN_BYTES {
+        let done = rewrite.push(&head, &mut out).and_then(|()| rewrite.end(&mut out));
+        let failed = done.err();
+        if failed.is_none() && out.len() < BUFFER_BYTES {
+            return Body::from(out);
+        }
+        return Body::Stream(Box::pin(Whole { out, failed }));
+    }
+    let source = Body::Parts([Body::Bytes(head), rest].into());
+    Body::Stream(Box::pin(Rewritten {
+        rewrite,
+        source,
+        input: Input::None,
+        out,
+        flush: false,
+        ended: false,
+        since_turn: 0,
+    }))
+}
+
+/// A rewritten body whose length is not told.
+struct Whole {
+    out: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+impl BodyStream for Whole {
+    fn poll_chunk(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        let this = self.get_mut();
+        if !this.out.is_empty() {
+            return Poll::Ready(Some(Ok(Chunk::Bytes(std::mem::take(&mut this.out).into()))));
+        }
+        Poll::Ready(this.failed.take().map(Err))
+    }
+}
+
+/// A body that is being rewritten.
+struct Rewritten<R> {
+    rewrite: R,
+    source: Body,
+    input: Input,
+    out: Vec<u8>,
+    /// Whether a flush follows `out`.
+    flush: bool,
+    ended: bool,
+    /// Bytes rewritten in this turn.
+    since_turn: usize,
+}
+
+enum Input {
+    None,
+    Bytes(Bytes),
+    File(FileSlice),
+}
+
+impl<R: Rewrite + Unpin> Rewritten<R> {
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let piece = match std::mem::replace(&mut self.input, Input::None) {
+            Input::Bytes(mut bytes) if !bytes.is_empty() => {
+                let piece = bytes.split_to(bytes.len().min(STEP_BYTES));
+                self.input = Input::Bytes(bytes);
+                piece
+            }
+            Input::File(slice) if slice.length > 0 => self.read(slice)?,
+            _ => {
+                match ready!(self.source.poll_chunk(cx)).transpose()? {
+                    Some(Chunk::Bytes(bytes)) => self.input = Input::Bytes(bytes),
+                    Some(Chunk::File(slice)) => self.input = Input::File(slice),
+                    Some(Chunk::Flush) => self.flush = true,
+                    None => {
+                        self.ended = true;
+                        self.rewrite.end(&mut self.out)?;
+                    }
+                }
+                return Poll::Ready(Ok(()));
+            }
+        };
+        self.since_turn += piece.len();
+        Poll::Ready(self.rewrite.push(&piece, &mut self.out))
+    }
+
+    /// Reads the next piece of a file; the rest is left for later.
+    fn read(&mut self, mut slice: FileSlice) -> io::Result<Bytes> {
+        use std::os::unix::fs::FileExt;
+        let count = usize::try_from(slice.length).unwrap_or(STEP_BYTES).min(STEP_BYTES);
+        let mut bytes = vec![0; count];
+        slice.file.read_exact_at(&mut bytes, slice.offset)?;
+        slice.offset += count as u64;
+        slice.length -= count as u64;
+        self.input = Input::File(slice);
+        Ok(bytes.into())
+    }
+}
+
+impl<R: Rewrite + Unpin> BodyStream for Rewritten<R> {
+    fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        let this = self.get_mut();
+        loop {
+            let enough = this.ended || this.flush || this.out.len() >= BUFFER_BYTES;
+            if enough && !this.out.is_empty() {
+                let out = std::mem::take(&mut this.out);
+                return Poll::Ready(Some(Ok(Chunk::Bytes(out.into()))));
+            }
+            if std::mem::take(&mut this.flush) {
+                return Poll::Ready(Some(Ok(Chunk::Flush)));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            if this.since_turn >= TURN_BYTES {
+                this.since_turn = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match this.poll_step(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => {
+                    this.ended = true;
+                    this.out.clear();
+                    return Poll::Ready(Some(Err(error)));
+                }
+                // What is rewritten does not wait for a slow source.
+                Poll::Pending if !this.out.is_empty() => {
+                    let out = std::mem::take(&mut this.out);
+                    return Poll::Ready(Some(Ok(Chunk::Bytes(out.into()))));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
