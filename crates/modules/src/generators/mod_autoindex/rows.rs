@@ -105,6 +105,8 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
         "HeaderName",
         Takes::One(|cx, name| {
             let item = Item::new(By::Section, b"", cx.path(), &name.text);
+            // The last line of a section counts alone.
+            cx.dir().headers = Default::default();
             cx.dir().headers.push(item);
             Ok(())
         }),
@@ -115,6 +117,8 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
         "ReadmeName",
         Takes::One(|cx, name| {
             let item = Item::new(By::Section, b"", cx.path(), &name.text);
+            // The last line of a section counts alone.
+            cx.dir().readmes = Default::default();
             cx.dir().readmes.push(item);
             Ok(())
         }),
