@@ -2,6 +2,8 @@
 //!
 //! Source: `ap_make_etag_ex` (modules/http/http_etag.c).
 
+use std::borrow::Cow;
+
 use crate::config::core::EtagParts;
 use crate::request::{FileInfo, Request};
 
@@ -15,12 +17,16 @@ pub struct VariantsTag {
 }
 
 impl VariantsTag {
-    /// Returns the validator of a list with this ETag.
-    pub fn of(tag: &[u8]) -> VariantsTag {
-        let bare = tag.strip_prefix(b"W/").unwrap_or(tag);
+    /// Returns the validator of a list with this ETag. If the request has one from a redirected
+    /// request, that becomes a part of it.
+    pub fn of(tag: &[u8], before: Option<&VariantsTag>) -> VariantsTag {
+        let tag = before.map_or(Cow::Borrowed(tag), |list| with_variants(tag, list).into());
+        let bare = tag.strip_prefix(b"W/").unwrap_or(&tag);
         let is_weak = bare.len() < tag.len();
         let bare = bare.strip_prefix(b"\"").unwrap_or(bare);
-        VariantsTag { text: bare.strip_suffix(b"\"").unwrap_or(bare).to_vec(), is_weak }
+        // Apache drops the last letter, which is a quote only in the first list.
+        let text = bare.split_last().map_or(&[][..], |(_, text)| text);
+        VariantsTag { text: text.to_vec(), is_weak }
     }
 }
 
@@ -61,9 +67,11 @@ mod tests {
 
     #[test]
     fn a_variants_tag_names_its_list() {
-        let list = VariantsTag::of(b"\"e0-2\"");
+        let list = VariantsTag::of(b"\"e0-2\"", None);
         assert_eq!(with_variants(b"\"7-1\"", &list), b"\"7-1;e0-2");
-        let weak = VariantsTag::of(b"W/\"e0-2\"");
+        let weak = VariantsTag::of(b"W/\"e0-2\"", None);
+        let nested = VariantsTag::of(b"\"f3\"", Some(&list));
+        assert_eq!(with_variants(b"\"7-1\"", &nested), b"\"7-1;f3;e0-");
         assert_eq!(with_variants(b"\"7-1\"", &weak), b"W/\"7-1;e0-2");
         assert_eq!(with_variants(b"W/\"7-1\"", &weak), b"W/\"7-1;e0-2");
     }

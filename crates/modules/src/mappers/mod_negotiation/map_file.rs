@@ -106,7 +106,7 @@ async fn read_at(request: &mut Request, map: &Place) -> Result<Vec<Variant>, u16
     }
     let parts = request.plan.core.file_etag.parts();
     let tag = etag::of_file(&map.file, parts, request.time_us);
-    request.keep(VariantsTag::of(&tag));
+    request.keep(VariantsTag::of(&tag, request.kept()));
     Ok(variants)
 }
 

@@ -91,7 +91,7 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
     }
     if let Ok(info) = path::stat(&directory) {
         let directory = etag::of_file(&info, EtagParts::MTIME, request.time_us);
-        request.keep(VariantsTag::of(&directory));
+        request.keep(VariantsTag::of(&directory, request.kept()));
     }
     let on_disk = all.len();
     Ok(Some(Variants { all, on_disk }))
