@@ -186,7 +186,14 @@ fn differ_in_folders_as_is(
             let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "));
             let is_head = request.method == "HEAD";
             let is_shown = sets_type || apache.iter().any(|line| line == is_folder);
-            line.contains(" 200 ") && (is_head && is_shown || lacks_body)
+            // Of a range, it has checked that the folder's size has it, or that it does not.
+            let has_range = request.fields.iter().any(|(name, _)| name == "Range");
+            match line.split(' ').nth(2) {
+                Some("200") => is_head && is_shown || lacks_body,
+                Some("206") => has_range && (is_head && is_shown || lacks_body),
+                Some("416") => has_range,
+                _ => false,
+            }
         }
     };
     names_handler && is_begun && status(tamarack) == Some(403)
@@ -464,6 +471,15 @@ mod tests {
         };
         let broken = "= broken: 0 of 4096 bytes came";
         assert!(is_wanted(&site, "GET", broken) && is_wanted(&site, "HEAD", ""));
+        let of_range = |fields: &[&str], lines: [&str; 2]| {
+            let fields = fields.iter().map(|name| ((*name).to_owned(), b"bytes=9-".to_vec()));
+            let request = Request { fields: fields.collect(), ..Request::default() };
+            rule(&site, &request, &lines.map(str::to_owned), &forbidden).is_some()
+        };
+        assert!(of_range(&["Range"], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
+        assert!(of_range(&["Range"], ["< HTTP/1.1 206 Partial Content", broken]));
+        assert!(!of_range(&["Range"], ["< HTTP/1.1 206 Partial Content", "<"]));
+        assert!(!of_range(&[], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
         assert!(!is_wanted(&site, "GET", "") && !is_wanted(&site, "GET", "| body"));
         assert!(!is_wanted(&Site::default(), "GET", broken));
     }
