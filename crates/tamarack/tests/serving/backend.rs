@@ -19,6 +19,8 @@ pub struct Counts {
     pub open: AtomicUsize,
     /// Requests received.
     pub requests: AtomicUsize,
+    /// Late responses in progress, and the most at the same time.
+    pub late: [AtomicUsize; 2],
     steps: Mutex<Receiver<()>>,
 }
 
@@ -38,6 +40,7 @@ impl Backend {
             accepted: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
+            late: Default::default(),
             steps: Mutex::new(steps),
         });
         let own = counts.clone();
@@ -66,6 +69,11 @@ impl Backend {
 
     pub fn open(&self) -> usize {
         self.counts.open.load(Ordering::SeqCst)
+    }
+
+    /// The most late responses that were in progress at the same time.
+    pub fn most_late(&self) -> usize {
+        self.counts.late[1].load(Ordering::SeqCst)
     }
 
     pub fn requests(&self) -> usize {
@@ -106,7 +114,10 @@ fn serve(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
                 whole(&mut stream, b"waited")?;
             }
             "late" => {
+                let [late, most] = &counts.late;
+                most.fetch_max(late.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 thread::sleep(LATE);
+                late.fetch_sub(1, Ordering::SeqCst);
                 whole(&mut stream, b"late")?;
             }
             "events" => {

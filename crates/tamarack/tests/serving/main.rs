@@ -40,6 +40,7 @@ mod irregular;
 mod killed;
 mod large_directory;
 mod layouts;
+mod limited;
 mod limits;
 mod listen;
 mod logins;

@@ -4,6 +4,9 @@
 //! Idle connections belong to a loop, last in, first out. `max` holds for all loops of a process:
 //! a connection counts from before it is opened until it is closed, which costs one atomic
 //! operation each, and none per request. `smax` is compared by each loop alone.
+//!
+//! `maxtotal`, which Apache lacks, holds for all processes. A request that waits looks again after
+//! [`TOTAL_PAUSE`], and says so: other processes close connections then.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,38 +25,68 @@ use super::workers::Worker;
 /// The most requests that wait for connections to one worker.
 const QUEUE_MAX: usize = 65_536;
 
+/// The pause after which a request looks for a connection of another process.
+const TOTAL_PAUSE: Duration = Duration::from_millis(10);
+
 /// A place among the open connections to a worker; dropping it makes room for another.
 pub struct Slot {
     state: Arc<State>,
-    max: u64,
+    limits: Limits,
     /// The TLS of the connection in this place; `None` for a plain one.
     pub(super) security: Option<Security>,
 }
 
+/// The most connections.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Of a process.
+    own: u64,
+    /// Of all processes.
+    total: Option<u64>,
+}
+
+impl Limits {
+    /// Whether a request of another process waits: this one's own look again soon, too.
+    fn is_wanted(self, state: &State) -> bool {
+        self.total.is_some()
+            && Handle::current().is_some_and(|handle| state.is_wanted(handle.clock().now_ms()))
+    }
+}
+
 impl Slot {
-    fn new(state: &Arc<State>, max: u64) -> Slot {
-        Slot { state: state.clone(), max, security: None }
+    fn new(state: &Arc<State>, limits: Limits) -> Slot {
+        Slot { state: state.clone(), limits, security: None }
     }
 
-    /// Takes a place, if there are fewer than `max` connections.
-    fn take(state: &Arc<State>, max: u64) -> Option<Slot> {
-        let more = |open: u64| (open < max).then_some(open + 1);
-        let taken = state.open.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
-        taken.is_ok().then(|| Slot::new(state, max))
+    /// Takes a place, if there are fewer connections than the limits.
+    fn take(state: &Arc<State>, limits: Limits) -> Option<Slot> {
+        let more = |open: u64| (open < limits.own).then_some(open + 1);
+        state.open.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
+        if limits.total.is_some_and(|total| !state.open_one(total)) {
+            state.open.fetch_sub(1, Ordering::SeqCst);
+            return None;
+        }
+        Some(Slot::new(state, limits))
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let (state, max) = (&self.state, self.max);
-        if let Some(waiter) = state.queue.next() {
+        let (state, limits) = (&self.state, self.limits);
+        if !limits.is_wanted(state)
+            && let Some(waiter) = state.queue.next()
+        {
             // The place is passed on.
-            return waiter.give(Given::Slot(Slot::new(state, max)));
+            return waiter.give(Given::Slot(Slot::new(state, limits)));
         }
         state.open.fetch_sub(1, Ordering::SeqCst);
+        if limits.total.is_some() {
+            state.close_one();
+        }
         // One may have joined since, and have seen no room.
-        if state.queue.has_waiters()
-            && let Some(slot) = Slot::take(state, max)
+        if limits.total.is_none()
+            && state.queue.has_waiters()
+            && let Some(slot) = Slot::take(state, limits)
         {
             drop(slot);
         }
@@ -150,7 +183,7 @@ struct Idle {
 /// What the parameters of a worker say of its connections.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    max: u64,
+    limits: Limits,
     smax: Option<usize>,
     ttl_ms: Option<u64>,
     acquire: Option<Duration>,
@@ -201,7 +234,10 @@ impl Pool {
         let parameters = &worker.parameters;
         let count = |set: Option<u32>| set.filter(|count| *count > 0);
         let rules = Rules {
-            max: count(parameters.max).map_or(u64::MAX, u64::from),
+            limits: Limits {
+                own: count(parameters.max).map_or(u64::MAX, u64::from),
+                total: count(parameters.max_total).map(u64::from),
+            },
             smax: count(parameters.smax).map(|count| count as usize),
             ttl_ms: parameters.ttl.map(|ttl| ttl.as_millis() as u64),
             acquire: parameters.acquire,
@@ -226,7 +262,7 @@ impl Pool {
     /// Takes room for a new connection. At `max` it waits as [`Pool::acquire`] does, and may be
     /// given a connection that has served.
     pub async fn make_room(&self, handle: &Handle) -> Option<Acquired> {
-        match Slot::take(&self.state, self.rules.max) {
+        match Slot::take(&self.state, self.rules.limits) {
             Some(slot) => Some(Acquired::Slot(slot)),
             None => self.wait(handle).await,
         }
@@ -236,14 +272,27 @@ impl Pool {
         let waiter = self.state.queue.join()?;
         let waiting = Waiting { state: &self.state, waiter };
         // Room may have been made since.
-        if let Some(slot) = Slot::take(&self.state, self.rules.max) {
+        if let Some(slot) = Slot::take(&self.state, self.rules.limits) {
             return Some(Acquired::Slot(slot));
         }
         let end = self.rules.acquire.map_or(Deadline::NEVER, |time| handle.deadline(time));
-        let given = tokio::select! {
-            biased;
-            given = waiting.waiter.inbox.take() => given?,
-            () = handle.sleep_until(end) => return None,
+        let given = loop {
+            let pause = match self.rules.limits.total {
+                Some(_) => handle.deadline(TOTAL_PAUSE).min(end),
+                None => end,
+            };
+            tokio::select! {
+                biased;
+                given = waiting.waiter.inbox.take() => break given?,
+                () = handle.sleep_until(pause) => {}
+            }
+            if end.has_passed(handle.clock()) {
+                return None;
+            }
+            self.state.want(handle.clock().now_ms());
+            if let Some(slot) = Slot::take(&self.state, self.rules.limits) {
+                return Some(Acquired::Slot(slot));
+            }
         };
         match given {
             Given::Slot(slot) => Some(Acquired::Slot(slot)),
@@ -266,6 +315,10 @@ impl Pool {
 
     /// Keeps a connection for another request, or gives it to one that waits.
     pub(super) fn put(&self, stream: Stream, slot: Slot) {
+        if self.rules.limits.is_wanted(&self.state) {
+            // Closed, so that the other process has room.
+            return;
+        }
         if let Some(waiter) = self.state.queue.next() {
             return waiter.give(Given::Connection(stream.detach(), slot));
         }
@@ -281,6 +334,9 @@ impl Pool {
     /// without one those above `smax`; gives others to requests of other loops that wait.
     fn maintain(&self, now_ms: u64) {
         let mut kept = std::mem::take(&mut *self.idle.borrow_mut());
+        if self.rules.limits.is_wanted(&self.state) {
+            return;
+        }
         kept.retain_mut(|idle| {
             !self.has_expired(idle.since_ms, now_ms) && idle.stream.is_reusable()
         });

@@ -76,7 +76,8 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         "ProxyPass",
         Takes::Some { least: 0, most: usize::MAX, set: |cx, args| pass(cx, args, false) },
         "[path] !|url [key=value [key=value ...]] [nocanon] [interpolate] [noquery]",
-        "Maps a part of the URL space to another server.",
+        "Maps a part of the URL space to another server. Beside Apache's keys there is \
+         `maxtotal`: the most connections to it of all processes together (`max` is that of each).",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE),
     Row::new(

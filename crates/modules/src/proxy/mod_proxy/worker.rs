@@ -62,6 +62,8 @@ pub struct Parameters {
     pub load_factor: Option<u32>,
     /// `max`; 0: as many as there are threads.
     pub max: Option<u32>,
+    /// `maxtotal`; 0: no limit.
+    pub max_total: Option<u32>,
     /// `min`
     pub min: Option<u32>,
     /// `smax`
@@ -170,6 +172,7 @@ impl Parameters {
         let count = |text: &'static str| u32::try_from(atoi(value)).map(Some).map_err(|_| text);
         match key {
             b"max" => self.max = count("Max must be a positive number")?,
+            b"maxtotal" => self.max_total = count("Maxtotal must be a positive number")?,
             b"min" => self.min = count("Min must be a positive number")?,
             b"smax" => self.smax = count("Smax must be a positive number")?,
             b"lbset" => match u8::try_from(atoi(value)) {

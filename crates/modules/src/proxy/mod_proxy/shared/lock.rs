@@ -20,6 +20,11 @@ pub(super) fn note_process(pid: u32) {
     OWN.store(pid, Relaxed);
 }
 
+/// The id of this process; 0 before any child has started.
+pub(super) fn own_process() -> u32 {
+    OWN.load(Relaxed)
+}
+
 /// A lock.
 #[derive(Clone, Copy)]
 pub(super) struct Lock<'w>(&'w AtomicU64);

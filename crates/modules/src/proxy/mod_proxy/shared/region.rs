@@ -12,7 +12,7 @@ use crate::proxy::mod_proxy::workers::{Balancer, Worker, Workers};
 use crate::proxy::mod_proxy::{Proxy, Settings};
 
 /// Raised when the layout changes: regions outlive the executable.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// The processes whose requests in progress are counted apart.
 const ROWS: usize = 512;
 /// The words before the balancers; the first tells whether the region has been filled.
@@ -47,7 +47,16 @@ impl Region {
         self.words.get(at..)?.first_chunk().filter(|_| number < self.workers)
     }
 
-    /// The rows of processes: each the id of its process, and a count by worker.
+    /// The counts of one worker in the row of a process: requests, and connections.
+    pub(super) fn counts<'w>(
+        &self,
+        counts: &'w [AtomicU64],
+        number: usize,
+    ) -> Option<(&'w AtomicU64, &'w AtomicU64)> {
+        Some((counts.get(number)?, counts.get(self.workers + number)?))
+    }
+
+    /// The rows of processes: each the id of its process, and two counts by worker.
     pub(super) fn rows(&self) -> impl Iterator<Item = &'static [AtomicU64]> {
         let at = words_before_rows(self.balancers, self.workers);
         self.words.get(at..).unwrap_or_default().chunks_exact(row_words(self.workers))
@@ -60,9 +69,11 @@ impl Region {
             if owner.load(Relaxed) != u64::from(pid) {
                 continue;
             }
-            for (number, count) in counts.iter().enumerate() {
-                if let Some(words) = self.worker(number) {
-                    state::forget(words, count.swap(0, Relaxed));
+            for number in 0..self.workers {
+                if let (Some(words), Some((busy, open))) =
+                    (self.worker(number), self.counts(counts, number))
+                {
+                    state::forget(words, busy.swap(0, Relaxed), open.swap(0, Relaxed));
                 }
             }
             owner.store(0, Relaxed);
@@ -77,7 +88,7 @@ impl Region {
 
 const fn row_words(workers: usize) -> usize {
     // Rows begin with a cache line: each is another process's.
-    (1 + workers).next_multiple_of(8)
+    (1 + 2 * workers).next_multiple_of(8)
 }
 
 const fn words_before_rows(balancers: usize, workers: usize) -> usize {

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mpm::shared::SeqBytes;
 
+use super::lock::own_process;
 use super::words::{Words, words_of};
 use crate::proxy::mod_proxy::pool::Queue;
 use crate::proxy::mod_proxy::status::Status;
@@ -18,6 +19,10 @@ use crate::proxy::mod_proxy::worker::Parameters;
 const LOAD_FACTOR: u32 = 100;
 /// The longest route, redirect, URI of a check and name of a condition, bytes.
 const TEXT_BYTES: usize = 64;
+/// How long a request that waits for a connection is known to wait, ms: more than its pause.
+const WANTED_MS: u64 = 100;
+/// The part of a word that is a time.
+const LOW: u64 = u32::MAX as u64;
 /// The longest name of a worker, bytes.
 pub const NAME_BYTES: usize = 384;
 
@@ -43,6 +48,10 @@ enum At {
     Passes,
     Fails,
     Checked,
+    /// Open connections, if all processes share a limit.
+    Open,
+    /// Where and when a request last waited for such a connection: process, and ms.
+    Wanted,
 }
 
 const NUMBERS: usize = 24;
@@ -62,6 +71,8 @@ pub struct State {
     pub counts: bool,
     /// The requests in progress that are this process's.
     own_busy: OnceLock<&'static AtomicU64>,
+    /// Those of the connections that all processes count together.
+    own_open: OnceLock<&'static AtomicU64>,
     /// Open connections of this process, idle ones included (`max`).
     pub open: AtomicU64,
     /// Requests that wait for one of these connections.
@@ -94,15 +105,16 @@ impl State {
         }
     }
 
-    /// Counts this process's requests there, too.
-    pub(super) fn count_own(&self, busy: &'static AtomicU64) {
+    /// Counts this process's requests and connections there, too.
+    pub(super) fn count_own(&self, busy: &'static AtomicU64, open: &'static AtomicU64) {
         let _ = self.own_busy.set(busy);
+        let _ = self.own_open.set(open);
     }
 
     /// Sets what the configuration says.
     fn reset(&self, parameters: &Parameters) {
         for (place, word) in self.words.all().iter().enumerate().take(NUMBERS) {
-            if place != At::Busy as usize {
+            if place != At::Busy as usize && place != At::Open as usize {
                 word.store(0, Relaxed);
             }
         }
@@ -180,6 +192,40 @@ impl State {
     }
 }
 
+/// Open connections of all processes (`maxtotal`).
+impl State {
+    /// Counts a connection, if there are fewer than `limit`.
+    pub fn open_one(&self, limit: u64) -> bool {
+        let more = |open: u64| (open < limit).then_some(open + 1);
+        let is_open = self.word(At::Open).fetch_update(Relaxed, Relaxed, more).is_ok();
+        if is_open && let Some(own) = self.own_open.get() {
+            own.fetch_add(1, Relaxed);
+        }
+        is_open
+    }
+
+    /// Counts it no longer.
+    pub fn close_one(&self) {
+        take(self.word(At::Open), 1);
+        if let Some(own) = self.own_open.get() {
+            own.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Notes that a request of this process waits for a connection of any other.
+    pub fn want(&self, now_ms: u64) {
+        let process = u64::from(own_process());
+        self.word(At::Wanted).store(process << 32 | now_ms & LOW, Relaxed);
+    }
+
+    /// Whether a request of another process has just waited.
+    pub fn is_wanted(&self, now_ms: u64) -> bool {
+        let wanted = self.get(At::Wanted);
+        let passed = (now_ms & LOW).wrapping_sub(wanted & LOW) & LOW;
+        wanted > 0 && wanted >> 32 != u64::from(own_process()) && passed <= WANTED_MS
+    }
+}
+
 /// Counters of requests and bytes.
 impl State {
     /// Requests in progress, of all processes.
@@ -245,10 +291,12 @@ impl State {
     }
 }
 
-/// Subtracts what a process that has ended counted.
-pub(super) fn forget(words: &[AtomicU64], count: u64) {
-    if let Some(busy) = words.get(At::Busy as usize) {
-        take(busy, count);
+/// Subtracts what a process that has ended counted: requests and connections.
+pub(super) fn forget(words: &[AtomicU64], busy: u64, open: u64) {
+    for (at, count) in [(At::Busy, busy), (At::Open, open)] {
+        if let Some(word) = words.get(at as usize) {
+            take(word, count);
+        }
     }
 }
 
@@ -378,6 +426,29 @@ mod tests {
         assert_eq!(state.status(), Status::HOT_SPARE);
         state.set_lbstatus(-7);
         assert_eq!(state.lbstatus(), -7);
+    }
+
+    #[test]
+    fn connections_of_all_processes_have_a_limit() {
+        let state = State::default();
+        assert!(state.open_one(2) && state.open_one(2) && !state.open_one(2));
+        state.reset(&Parameters::default());
+        assert!(!state.open_one(2));
+        state.close_one();
+        assert!(state.open_one(2));
+        forget(state.words.all(), 0, 2);
+        assert!(state.open_one(1));
+    }
+
+    #[test]
+    fn only_another_process_wants_a_connection() {
+        let state = State::default();
+        assert!(!state.is_wanted(50));
+        state.want(1000);
+        assert!(!state.is_wanted(1000));
+        let now = u64::from(u32::MAX) + 1000;
+        state.word(At::Wanted).store(7 << 32 | 990, Relaxed);
+        assert!(state.is_wanted(1000) && !state.is_wanted(2000) && state.is_wanted(now));
     }
 
     #[test]
