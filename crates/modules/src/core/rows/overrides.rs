@@ -45,16 +45,26 @@ fn allow_override(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
         let (file, line) = cx.build().sources.place(span);
         cx.warn(format!("AH00114: Useless use of AllowOverride in line {line} of {file}."));
     }
-    let mut allowed = AllowOverride::default();
+    let (mut allowed, mut options) = (AllowOverride::default(), None);
     for word in words {
         let text = word.text.as_slice();
         let (name, value) = match text.iter().position(|byte| *byte == b'=') {
             Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
             None => (text, None),
         };
-        add_class(&mut allowed, name, value, word)?;
+        if is(name, "Options") {
+            allowed.classes = allowed.classes.or(Override::OPTIONS);
+            // Without a list, what `Options All` means: not what only a list can name.
+            let list = value.map(|list| listed_options(list, word)).transpose()?;
+            options = Some(list.unwrap_or(OptionFlags::ALL));
+        } else {
+            add_class(&mut allowed, name, value, word)?;
+        }
     }
     cx.dir().allow_override.set(allowed);
+    if let Some(options) = options {
+        cx.dir().allow_override_options.set(options);
+    }
     Ok(())
 }
 
@@ -64,14 +74,6 @@ fn add_class(
     value: Option<&[u8]>,
     word: &Arg,
 ) -> Result<(), Fault> {
-    if name.eq_ignore_ascii_case(b"Options") {
-        allowed.classes = allowed.classes.or(Override::OPTIONS);
-        allowed.options = match value {
-            Some(list) => Some(listed_options(list, word)?),
-            None => None,
-        };
-        return Ok(());
-    }
     if name.eq_ignore_ascii_case(b"Nonfatal") {
         let value = value.unwrap_or_default();
         if value.eq_ignore_ascii_case(b"Override") || value.eq_ignore_ascii_case(b"All") {

@@ -39,9 +39,13 @@ impl Page {
         }
         page.text.extend_from_slice(b"</ul>\n");
         if let Some(referer) = request.head.headers_in.get(b"Referer") {
-            page.text.extend_from_slice(b"Please consider informing the owner of the <a href=\"");
-            escape::path(&mut page.text, referer);
-            page.text.extend_from_slice(b"\">referring page</a> about the broken link.\n");
+            // The client names it: no link leads there.
+            let text = &mut page.text;
+            text.extend_from_slice(
+                b"Please consider informing the owner of the referring page <tt>",
+            );
+            escape::html(text, referer);
+            text.extend_from_slice(b"</tt> about the broken link.\n");
         }
         page
     }

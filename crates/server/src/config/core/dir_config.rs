@@ -16,7 +16,8 @@ use crate::request::PathInfoUse;
 pub struct AllowOverride {
     /// The classes that `.htaccess` may use.
     pub classes: Override,
-    /// The option words that `.htaccess` may set with `Options`; `None` for all.
+    /// The option words that `.htaccess` may set with `Options`; `None` for all. Configured and
+    /// merged apart from the classes, as [`CoreDir::allow_override_options`].
     pub options: Option<OptionFlags>,
     /// `Nonfatal=`: classes whose misuse is logged and skipped.
     pub nonfatal: Override,
@@ -34,8 +35,7 @@ impl AllowOverride {
 
     /// In Apache `None` and `All` replace the whole, including a preceding `Nonfatal`.
     pub fn replace_classes(&mut self, classes: Override) {
-        let options = self.options;
-        *self = AllowOverride { classes, options, ..AllowOverride::default() };
+        *self = AllowOverride { classes, ..AllowOverride::default() };
     }
 }
 
@@ -130,6 +130,8 @@ crate::config! {
         pub options: Options,
         /// `AllowOverride`
         pub allow_override: Setting<AllowOverride>,
+        /// `AllowOverride Options` and `Options=`, whatever an `AllowOverride` without them says.
+        pub allow_override_options: Setting<OptionFlags>,
         /// `AllowOverrideList`, lower case.
         pub allow_override_list: Setting<Arc<Vec<String>>>,
         /// `<Files>` and `<FilesMatch>`, in order of appearance.

@@ -143,7 +143,8 @@ impl Walk {
             self.record_unread(request, true);
             return Ok(());
         }
-        let allow = allow.unwrap_or_default();
+        let options = core.allow_override_options.get().copied();
+        let allow = AllowOverride { options, ..allow.unwrap_or_default() };
         if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
             self.add(request, &section);
         } else {
