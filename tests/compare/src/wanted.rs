@@ -316,14 +316,16 @@ fn differ_in_page_of_success(
     apache: &[String],
     tamarack: &[String],
 ) -> bool {
+    const RANGE: &str = "< Content-Range: ";
+    let is_part = |lines: &[String]| lines.iter().any(|line| line.starts_with(RANGE));
     let is_page = |lines: &[String]| {
         let status = lines.first().and_then(|line| line.strip_prefix("< HTTP/1.1 "));
         let title = format!("| <title>{}</title>", status.unwrap_or_default());
         let is_sent = lines.contains(&title) && lines.iter().any(|line| line.contains("<h1>"));
-        is_sent || request.method == "HEAD"
+        is_sent || request.method == "HEAD" || is_part(lines)
     };
     let plain = |lines: &[String]| {
-        let is_head = |line: &&String| !line.starts_with('|');
+        let is_head = |line: &&String| !line.starts_with('|') && !line.starts_with(RANGE);
         without_length(lines).iter().filter(is_head).cloned().collect::<Vec<_>>()
     };
     let is_file = |line: &String| line.starts_with("< Last-Modified: ");
