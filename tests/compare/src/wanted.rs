@@ -180,8 +180,10 @@ fn differ_in_folders_as_is(
         };
     });
     let is_folder = "< Content-Type: httpd/unix-directory";
-    let is_begun = match apache.first().map(String::as_str) {
-        None | Some("= no answer") => true,
+    let is_unheard = matches!(apache.first().map(String::as_str), None | Some("= no answer"));
+    let is_begun = match apache.first() {
+        None => true,
+        Some(_) if is_unheard => true,
         Some(line) => {
             let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "));
             let is_head = request.method == "HEAD";
@@ -196,7 +198,13 @@ fn differ_in_folders_as_is(
             }
         }
     };
-    names_handler && is_begun && status(tamarack) == Some(403)
+    // A folder may also be the document of an error, which keeps its status.
+    let is_refused = match status(tamarack) {
+        Some(403) => true,
+        Some(status) => is_unheard && status >= 400,
+        None => false,
+    };
+    names_handler && is_begun && is_refused
 }
 
 /// A variant whose name a `<Directory>` section's last wildcard matches, for a request without it.
@@ -481,6 +489,10 @@ mod tests {
         assert!(of_range(&["Range"], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
         assert!(of_range(&["Range"], ["< HTTP/1.1 206 Partial Content", broken]));
         assert!(!of_range(&["Range"], ["< HTTP/1.1 206 Partial Content", "<"]));
+        let bad = ["< HTTP/1.1 400 Bad Request".to_owned(), "<".to_owned()];
+        let of_document =
+            |line: &str| rule(&site, &Request::default(), &[line.to_owned()], &bad).is_some();
+        assert!(of_document("= no answer") && !of_document("< HTTP/1.1 200 OK"));
         assert!(!of_range(&[], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
         assert!(!is_wanted(&site, "GET", "") && !is_wanted(&site, "GET", "| body"));
         assert!(!is_wanted(&Site::default(), "GET", broken));
