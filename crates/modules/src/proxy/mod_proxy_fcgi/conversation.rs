@@ -3,6 +3,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,7 +14,9 @@ use wire::fastcgi::{END_OF_STDIN, Event, Fault, RecordDecoder, STDIN_RECORD_BYTE
 
 use crate::proxy::mod_proxy::backend::Backend;
 use crate::proxy::mod_proxy::busy::Busy;
+use crate::proxy::mod_proxy::shared::State;
 use crate::proxy::mod_proxy::upload::Upload;
+use crate::proxy::mod_proxy::workers::Worker;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -22,6 +25,8 @@ const READ_BYTES: usize = 16 * 1024;
 pub(super) struct Conversation {
     backend: Backend,
     _busy: Busy,
+    /// That of a balancer's member, whose bytes are counted.
+    counts: Option<Arc<State>>,
     decoder: RecordDecoder,
     /// What was received. Bytes before `at` are decoded.
     received: Vec<u8>,
@@ -82,8 +87,9 @@ impl Broken {
 }
 
 impl Conversation {
-    /// Begins with `records`, behind which only those of `upload` are missing.
+    /// Begins a conversation with `worker` by `records`, behind which only those of `upload` are missing.
     pub fn new(
+        worker: &Worker,
         (backend, busy): (Backend, Busy),
         timeout: Duration,
         records: Vec<u8>,
@@ -92,6 +98,7 @@ impl Conversation {
         Conversation {
             backend,
             _busy: busy,
+            counts: worker.is_member.then(|| worker.state.clone()),
             decoder: RecordDecoder::new(false),
             received: Vec::new(),
             at: 0,
@@ -193,8 +200,11 @@ impl Conversation {
         self.deadline = None;
         match count {
             Ok(0) => Poll::Ready(Err(Broken::Fault(self.decoder.end_of_input()))),
-            Ok(_) => {
+            Ok(bytes) => {
                 self.has_answered = true;
+                if let Some(state) = &self.counts {
+                    state.count_read(bytes as u64);
+                }
                 Poll::Ready(Ok(()))
             }
             Err(error) => Poll::Ready(Err(Broken::Io(error))),
@@ -242,6 +252,9 @@ impl Conversation {
                 Ok(count) => {
                     self.sent += count;
                     self.deadline = None;
+                    if let Some(state) = &self.counts {
+                        state.count_transferred(count as u64);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let deadline = self.deadline();

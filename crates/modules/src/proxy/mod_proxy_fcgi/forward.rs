@@ -74,7 +74,9 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
         };
         let may_repeat = backend.is_reused && body.may_repeat(exchange.request);
         let own = if may_repeat { records.clone() } else { std::mem::take(&mut records) };
-        let conversation = Conversation::new((backend, busy), timeout, own, Upload::of(&body));
+        let upload = Upload::of(&body);
+        let conversation =
+            Conversation::new(exchange.worker, (backend, busy), timeout, own, upload);
         let mut dialog = Dialog::new(exchange.request, conversation);
         let Err(why) = dialog.read_head(exchange.request).await else {
             return dialog.respond(exchange).await;
