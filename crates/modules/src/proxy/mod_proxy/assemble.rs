@@ -10,6 +10,7 @@ use conf::Node;
 use server::build::Build;
 use server::merge::Own;
 
+use super::backend::{SOURCE_PORT, STATUS};
 use super::balancing::BalancingProvider;
 use super::define::{BalancerDefinition, Definition};
 use super::growth::{Ground, Spare};
@@ -88,6 +89,16 @@ pub(super) fn note_use(build: &mut Build, nodes: &[Node]) {
     if nodes.iter().any(may_proxy) {
         build.edit_servers::<Settings>(slot, |settings| settings.may_proxy = Own(true));
     }
+    if nodes.iter().any(mentions_notes) {
+        build.edit_servers::<Settings>(slot, |settings| settings.has_notes = Own(true));
+    }
+}
+
+/// Whether a directive, or one in it, mentions a note of connections.
+fn mentions_notes(node: &Node) -> bool {
+    let text = node.args.bytes();
+    let mentions = |name: &[u8]| text.windows(name.len()).any(|window| window == name);
+    mentions(SOURCE_PORT) || mentions(STATUS) || node.children.iter().flatten().any(mentions_notes)
 }
 
 /// Whether a directive, or one in it, can make a request a proxied one. Directives of `.htaccess`

@@ -28,6 +28,11 @@ use super::{Proxy, fault, log_of_server, retry};
 /// The addresses of backends, for all loops of the process.
 pub static ADDRESSES: LazyLock<Addresses> = LazyLock::new(Addresses::default);
 
+/// The note with the own port of a connection.
+pub const SOURCE_PORT: &[u8] = b"proxy-source-port";
+/// The note with the status of a backend's response.
+pub const STATUS: &[u8] = b"proxy-status";
+
 /// A connection to a backend. Dropping it closes it, [`Backend::give_back`] keeps it.
 pub struct Backend {
     /// The connection.
@@ -176,6 +181,24 @@ impl Exchange<'_> {
         let text =
             format_args!("ap_proxy_connect_backend disabling worker for ({place}) for {retry}s");
         self.log_of_server(Level::Error, 959, None, text);
+    }
+
+    /// Notes the own port of a connection, if the configuration mentions such notes.
+    pub fn note_port(&mut self, stream: &Stream) {
+        if !self.bound.server.has_notes.0 {
+            return;
+        }
+        if let Ok(own) = stream.local_addr() {
+            self.request.notes.set(SOURCE_PORT, own.port().to_string().as_bytes());
+        }
+    }
+
+    /// Notes the status of the response, if the configuration mentions such notes.
+    pub fn note_status(&mut self) {
+        if self.bound.server.has_notes.0 {
+            let status = self.request.response.status.to_string();
+            self.request.notes.set(STATUS, status.as_bytes());
+        }
     }
 
     /// Counts bytes sent to a member of a balancer.

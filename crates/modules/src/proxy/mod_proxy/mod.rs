@@ -164,6 +164,8 @@ server::config! {
         pub has_encoded: Setting<bool>,
         /// Whether any request may be proxied.
         pub may_proxy: Own<bool>,
+        /// Whether the configuration mentions notes of connections to backends.
+        pub has_notes: Own<bool>,
         /// `ProxyRemote`, `ProxyRemoteMatch`
         pub remotes: Append<RemoteProxy>,
         /// `NoProxy`

@@ -175,6 +175,16 @@ impl Outgoing {
         self.framing
     }
 
+    /// What follows it and belongs to nothing (`proxy-sendextracrlf`). Apache adds that to a
+    /// spooled body, too, before it adds it to the request.
+    fn trailing_crlf(&self, request: &Request) -> &'static [u8] {
+        match request.env.contains(b"proxy-sendextracrlf") {
+            true if self.spooled.is_some() => b"\r\n\r\n",
+            true => b"\r\n",
+            false => b"",
+        }
+    }
+
     /// Whether it can be sent a second time.
     pub fn is_repeatable(&self) -> bool {
         self.is_whole || self.spooled.is_some()
@@ -216,7 +226,7 @@ impl Outgoing {
     }
 
     /// Appends what of the body goes out with the head, framed as HTTP/1.
-    pub fn write_first(&self, out: &mut Vec<u8>) {
+    pub fn write_first(&self, request: &Request, out: &mut Vec<u8>) {
         let length: usize = self.first.iter().map(Bytes::len).sum();
         let is_chunked = self.framing == Framing::Chunked && length > 0;
         if is_chunked {
@@ -227,6 +237,10 @@ impl Outgoing {
         }
         if is_chunked {
             out.extend_from_slice(b"\r\n");
+        }
+        let is_all = self.is_whole && self.spooled.is_none();
+        if is_all && !request.env.is_empty() {
+            out.extend_from_slice(self.trailing_crlf(request));
         }
     }
 
@@ -253,12 +267,15 @@ impl Outgoing {
         stream: &mut Stream,
         timeout: Duration,
     ) -> Result<u64, SendError> {
+        let mut bytes = 0;
         if let Some((file, length)) = &self.spooled {
             let sent = stream.send_file(&[], file, 0, *length, timeout).await;
-            return sent.map(|()| *length).map_err(SendError::Backend);
+            sent.map_err(SendError::Backend)?;
+            bytes = *length;
         }
-        let mut bytes = 0;
-        while let Some(piece) = next(request).await.map_err(SendError::Client)? {
+        while self.spooled.is_none()
+            && let Some(piece) = next(request).await.map_err(SendError::Client)?
+        {
             let sent = match self.framing {
                 Framing::Chunked if !piece.is_empty() => {
                     let size = SizeLine::new(piece.len());
@@ -274,6 +291,10 @@ impl Outgoing {
         if self.framing == Framing::Chunked {
             stream.write_all(LAST_CHUNK, timeout).await.map_err(SendError::Backend)?;
             bytes += LAST_CHUNK.len() as u64;
+        }
+        let more = self.trailing_crlf(request);
+        if !more.is_empty() {
+            stream.write_all(more, timeout).await.map_err(SendError::Backend)?;
         }
         Ok(bytes)
     }

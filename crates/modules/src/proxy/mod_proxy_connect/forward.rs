@@ -46,6 +46,7 @@ async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
             None => Err(503),
         };
     };
+    exchange.note_port(&stream);
     let head = match exchange.remote {
         Some(_) => {
             let request = asks(&exchange.request.resource.uri, &banner(exchange));

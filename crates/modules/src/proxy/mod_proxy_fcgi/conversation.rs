@@ -87,7 +87,8 @@ impl Broken {
 }
 
 impl Conversation {
-    /// Begins a conversation with `worker` by `records`, behind which only those of `upload` are missing.
+    /// Begins a conversation with `worker` by `records`, behind which only those of `upload` are
+    /// missing.
     pub fn new(
         worker: &Worker,
         (backend, busy): (Backend, Busy),

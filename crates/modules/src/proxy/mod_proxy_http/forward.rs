@@ -100,6 +100,7 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let (backend, begun) = ask(exchange, options, &mut buffers, body, &shape).await?;
     check_names(exchange, &buffers)?;
     answer::take(exchange, &buffers.head, &buffers.input);
+    exchange.note_status();
     if let Some(error) = overridden(exchange) {
         return Err(error);
     }
@@ -241,11 +242,12 @@ async fn attempt(
     shape: &Shape,
 ) -> Result<Begun, Failed> {
     let timeout = exchange.timeout();
+    exchange.note_port(&backend.stream);
     request_head::write(exchange, shape, &mut buffers.out).map_err(|why| {
         let text = format!("{why}");
         Failed::Status(fault::answer::<ProxyHttp>(exchange.request, 400, &text))
     })?;
-    body.write_first(&mut buffers.out);
+    body.write_first(exchange.request, &mut buffers.out);
     let sent = match backend.stream.write_all(&buffers.out, timeout).await {
         Ok(()) if shape.waits.is_some() => Ok(0),
         Ok(()) => body.send_rest(exchange.request, &mut backend.stream, timeout).await,
