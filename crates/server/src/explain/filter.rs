@@ -45,6 +45,10 @@ impl OutputFilter for Recorded {
         Ok(())
     }
 
+    fn looks_at(&self, request: &Request) -> usize {
+        self.filter.looks_at(request)
+    }
+
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
         let Some(recorder) = request.engine.recorder.clone() else {
             return self.filter.apply(request, body);

@@ -38,7 +38,8 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
             }
         }
         let shown = String::from_utf8_lossy(name).into_owned();
-        let harness = Harness { name: name.clone(), smart: smart.clone(), chosen: None };
+        let harness =
+            Harness { name: name.clone(), smart: smart.clone(), chosen: None, filter: None };
         request.add_filter(shown, smart.stage, Box::new(harness));
     }
     Step::OK
@@ -73,6 +74,8 @@ struct Harness {
     smart: SmartFilter,
     /// The provider that was chosen, if any.
     chosen: Option<usize>,
+    /// The provider's filter, if it has anything to do.
+    filter: Option<Box<dyn OutputFilter>>,
 }
 
 impl OutputFilter for Harness {
@@ -80,6 +83,9 @@ impl OutputFilter for Harness {
         // Responses to errors are left alone (bug 31759), as is every other status than 200.
         if request.response.status != 200 && !request.env.contains(b"filter-errordocs") {
             return Ok(());
+        }
+        if let Some(filter) = &mut self.filter {
+            return filter.prepare(request);
         }
         for (index, provider) in self.smart.providers.iter().enumerate() {
             match chosen(provider, request)? {
@@ -89,15 +95,27 @@ impl OutputFilter for Harness {
             }
             break;
         }
-        Ok(())
+        let Some(provider) = self.provider() else { return Ok(()) };
+        self.filter = (provider.filter.make)(request);
+        self.filter.as_mut().map_or(Ok(()), |filter| filter.prepare(request))
+    }
+
+    fn looks_at(&self, request: &Request) -> usize {
+        self.filter.as_ref().map_or(0, |filter| filter.looks_at(request))
     }
 
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
         if self.smart.trace > 0 {
             trace(&self.name, request, &body);
         }
-        match self.chosen.and_then(|index| self.smart.providers.get(index)) {
-            Some(provider) => run(provider, request, body),
+        if let Some(provider) = self.provider() {
+            note_change(provider, request);
+        }
+        match self.filter {
+            Some(filter) => {
+                request.depends.pure &= filter.is_pure();
+                filter.apply(request, body)
+            }
             None => body,
         }
     }
@@ -105,6 +123,13 @@ impl OutputFilter for Harness {
     fn is_pure(&self) -> bool {
         // The trace must be logged for each response. The provider is consulted when it is chosen.
         self.smart.trace == 0
+    }
+}
+
+impl Harness {
+    /// The provider that was chosen.
+    fn provider(&self) -> Option<&Provider> {
+        self.chosen.and_then(|index| self.smart.providers.get(index))
     }
 }
 
@@ -128,8 +153,8 @@ fn chosen(provider: &Provider, request: &mut Request) -> Result<Result<bool, ()>
     })
 }
 
-/// Applies `FilterProtocol` to the fields and runs the provider.
-fn run(provider: &Provider, request: &mut Request, body: Body) -> Body {
+/// Applies `FilterProtocol` to the fields, before the provider runs.
+fn note_change(provider: &Provider, request: &mut Request) {
     let flags = protocol::get(&provider.protocol);
     if flags & CHANGE != 0 {
         request.response.headers_out.unset(b"Content-MD5");
@@ -147,13 +172,6 @@ fn run(provider: &Provider, request: &mut Request, body: Body) -> Body {
     } else if let Some(KeptRange(range)) = request.kept::<KeptRange>() {
         let range = range.clone();
         request.head.headers_in.set(b"Range", &range);
-    }
-    match (provider.filter.make)(request) {
-        Some(filter) => {
-            request.depends.pure &= filter.is_pure();
-            filter.apply(request, body)
-        }
-        None => body,
     }
 }
 

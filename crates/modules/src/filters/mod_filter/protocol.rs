@@ -41,7 +41,17 @@ impl Protocols {
     /// The cell of a filter's flags.
     pub(super) fn of(&self, filter: &str) -> Arc<AtomicU8> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        cells.entry(filter.to_ascii_lowercase()).or_default().clone()
+        let name = filter.to_ascii_lowercase();
+        let flags = registered(&name);
+        cells.entry(name).or_insert_with(|| Arc::new(AtomicU8::new(flags))).clone()
+    }
+}
+
+/// The flags that a filter has without the directive (`ap_register_output_filter_protocol`).
+fn registered(filter: &str) -> u8 {
+    match filter {
+        "xml2enc" | "proxy-html" => CHANGE | CHANGE_LENGTH,
+        _ => 0,
     }
 }
 
