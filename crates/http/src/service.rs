@@ -20,7 +20,7 @@ const ACTIVE_KEPT: usize = 16;
 const INPUT_BYTES: usize = 16 * 1024;
 
 /// Size of the buffer for short responses in bytes.
-const OUTPUT_BYTES: usize = 64 * 1024;
+pub(crate) const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// A loop's [`Engine`] with the shared state of its connections. Loops do not share it.
 pub struct Service {

@@ -10,6 +10,7 @@ use rt::Stream;
 use super::finish::Sent;
 use super::{Active, Connection, dump};
 use crate::respond::{Framing, Length};
+use crate::service::OUTPUT_BYTES;
 use server::body::{Body, Chunk, FileSlice};
 use server::request::Request;
 
@@ -32,11 +33,24 @@ pub(super) async fn response(
     request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
     let output = &mut active.output;
     output.clear();
+    let mut body = std::mem::take(&mut request.response.body);
+    let is_dumped = connection.info.base_host.dump.output;
+    if let Some(short) = short(&body, request, framing).filter(|_| !is_dumped) {
+        let begun = {
+            let mut shared = connection.engine.output.borrow_mut();
+            at_once(stream, &mut shared, output, request, framing, short)
+        };
+        let outcome = match begun {
+            Ok(()) => stream.write_all(output, timeout).await,
+            failed => failed,
+        };
+        request.response.bytes_sent = short.len() as u64;
+        return Sent { began, says_keep, outcome };
+    }
     if !request.head.simple {
         crate::respond::write_head(request, framing, output);
     }
-    let mut body = std::mem::take(&mut request.response.body);
-    if connection.info.base_host.dump.output {
+    if is_dumped {
         let has_body = !request.head.header_only && framing.length != Length::None;
         let dumper = dump::Dumper::new(&connection.engine, &connection.info);
         body = dump::response(dumper, output, body, has_body);
@@ -54,6 +68,44 @@ pub(super) async fn response(
     };
     request.response.bytes_sent = given;
     Sent { began, says_keep, outcome }
+}
+
+/// The bytes of a body that is in memory and short, or of which none are sent.
+fn short<'b>(body: &'b Body, request: &Request, framing: Framing) -> Option<&'b [u8]> {
+    match body {
+        _ if request.head.header_only || framing.length == Length::None => Some(&[]),
+        _ if framing.length == Length::Chunked => None,
+        Body::Empty => Some(&[]),
+        Body::Bytes(bytes) => Some(&bytes[..]).filter(|all| all.len() as u64 <= ONE_SEND_BYTES),
+        _ => None,
+    }
+}
+
+/// Sends a short response as far as the socket takes it; the rest is left in `output`. It is
+/// assembled in `shared`, the loop's own buffer, which stays in the processor's cache.
+fn at_once(
+    stream: &mut Stream,
+    shared: &mut Vec<u8>,
+    output: &mut Vec<u8>,
+    request: &Request,
+    framing: Framing,
+    body: &[u8],
+) -> io::Result<()> {
+    shared.clear();
+    let interims = request.connection.interim.take();
+    shared.extend_from_slice(&interims);
+    if !request.head.simple {
+        crate::respond::write_head(request, framing, shared);
+    }
+    shared.extend_from_slice(body);
+    let count = match stream.try_write(shared) {
+        Ok(count) => count,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        Err(error) => return Err(error),
+    };
+    output.extend_from_slice(shared.get(count..).unwrap_or_default());
+    shared.shrink_to(OUTPUT_BYTES);
+    Ok(())
 }
 
 /// Sends a body unchanged: its length is known, or it ends with the connection. `given` counts its
