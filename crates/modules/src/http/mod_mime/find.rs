@@ -13,18 +13,19 @@ use super::{Directory, Mime, MultiviewsMatch, parameters};
 /// The handler name of a directory (`DIR_MAGIC_TYPE`).
 const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
 
+/// Most bytes of nearly all extensions.
+const SHORT_BYTES: usize = 16;
+
 /// The base name and unknown extensions of a file, for mod_negotiation (`ap-mime-exceptions-list`).
 #[derive(Clone, Debug, Default)]
 pub struct Unrecognized(pub Vec<Vec<u8>>);
 
 /// Splits a file name into base name and extensions without dots. Leading dots belong to the base.
-pub fn split_extensions(name: &[u8]) -> (&[u8], Vec<&[u8]>) {
+pub fn split_extensions(name: &[u8]) -> (&[u8], impl Iterator<Item = &[u8]>) {
     let start = name.iter().position(|byte| *byte != b'.').unwrap_or(name.len());
-    let end = name.get(start..).and_then(|rest| rest.iter().position(|byte| *byte == b'.'));
-    let Some(end) = end.map(|at| at + start) else { return (name, Vec::new()) };
-    let extensions = name.get(end + 1..).unwrap_or_default();
-    let extensions = extensions.split(|byte| *byte == b'.').filter(|part| !part.is_empty());
-    (name.get(..end).unwrap_or_default(), extensions.collect())
+    let end = name.get(start..).and_then(|rest| rest.find_byte(b'.')).map(|at| at + start);
+    let (base, rest) = name.split_at(end.unwrap_or(name.len()));
+    (base, rest.split(|byte| *byte == b'.').filter(|part| !part.is_empty()))
 }
 
 /// The properties found so far.
@@ -45,13 +46,12 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
     let name = named(bound.dir, request);
     let (base, extensions) = split_extensions(&name);
     let mut found = Found::default();
-    if !extensions.is_empty() {
-        found.unrecognized.push(base.to_vec());
-    }
     for extension in extensions {
         read(bound, request, &mut found, extension);
     }
-    if found.is_recognized {
+    // Only subrequests are variants.
+    if found.is_recognized && request.main.is_some() {
+        found.unrecognized.insert(0, base.to_vec());
         request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
     }
     if let Some(media_type) = &mut request.response.content_type
@@ -84,7 +84,8 @@ fn named(directory: &Directory, request: &Request) -> Vec<u8> {
 }
 
 fn read(bound: Bound<'_, Mime>, request: &mut Request, found: &mut Found, written: &[u8]) {
-    let extension = written.to_ascii_lowercase();
+    let mut room = [0; SHORT_BYTES];
+    let extension = lower_case(written, &mut room);
     let mut known = false;
     let configured = bound.dir.extensions.get(&extension);
     let media_type = configured.and_then(|one| one.media_type.get());
@@ -101,8 +102,20 @@ fn read(bound: Bound<'_, Mime>, request: &mut Request, found: &mut Found, writte
     let views = bound.dir.multiviews_match.or(MultiviewsMatch::default());
     if known || views.any {
         found.is_recognized = true;
-    } else {
+    } else if request.main.is_some() {
         found.unrecognized.push(written.to_vec());
+    }
+}
+
+/// The text in lower case, in `room` if it is short.
+fn lower_case<'t>(text: &[u8], room: &'t mut [u8; SHORT_BYTES]) -> Cow<'t, [u8]> {
+    match room.get_mut(..text.len()) {
+        Some(room) => {
+            room.copy_from_slice(text);
+            room.make_ascii_lowercase();
+            Cow::Borrowed(room)
+        }
+        None => Cow::Owned(text.to_ascii_lowercase()),
     }
 }
 
@@ -158,9 +171,13 @@ mod tests {
 
     #[test]
     fn extensions_follow_the_first_dot_after_the_base() {
-        assert_eq!(split_extensions(b"a.html.en"), (&b"a"[..], vec![&b"html"[..], b"en"]));
-        assert_eq!(split_extensions(b".htaccess.gz"), (&b".htaccess"[..], vec![&b"gz"[..]]));
-        assert_eq!(split_extensions(b"plain"), (&b"plain"[..], vec![]));
-        assert_eq!(split_extensions(b"..."), (&b"..."[..], vec![]));
+        let split = |name| {
+            let (base, extensions) = split_extensions(name);
+            (base, extensions.collect::<Vec<_>>())
+        };
+        assert_eq!(split(b"a.html.en"), (&b"a"[..], vec![&b"html"[..], b"en"]));
+        assert_eq!(split(b".htaccess.gz"), (&b".htaccess"[..], vec![&b"gz"[..]]));
+        assert_eq!(split(b"plain"), (&b"plain"[..], vec![]));
+        assert_eq!(split(b"..."), (&b"..."[..], vec![]));
     }
 }
