@@ -59,7 +59,7 @@ impl Env for RequestEnv<'_> {
             // In the log, what is made when the head is written is there as well.
             Table::ResponseHeader => {
                 let is_type = name.eq_ignore_ascii_case(b"Content-Type");
-                let media_type = if is_type { request.media_type().map(Into::into) } else { None };
+                let media_type = if is_type { request.media_type() } else { None };
                 append(media_type.or_else(|| request.field_sent(name)).as_deref(), out)
             }
             Table::RequestEnv => append(request.env.get(name), out),
