@@ -145,7 +145,10 @@ impl BackendRequest<'_> {
             if self.drops(name) || (names_fields && is_named_by_connection(fields, name)) {
                 continue;
             }
-            let own = added.iter_mut().find(|(added, _)| is_named(name, added));
+            let own = match is_added(name) {
+                true => added.iter_mut().find(|(added, _)| is_named(name, added)),
+                false => None,
+            };
             match own.and_then(|(_, addition)| addition.take()) {
                 // The client's stands for both.
                 Some(_) if name.eq_ignore_ascii_case(b"Expect") => head.field(name, &[value])?,
@@ -218,6 +221,11 @@ impl BackendRequest<'_> {
             }
         }
     }
+}
+
+/// Whether a name has the length of one of [`BackendRequest::added`].
+const fn is_added(name: &[u8]) -> bool {
+    matches!(name.len(), 3 | 6 | 15 | 16 | 18)
 }
 
 /// Whether two names are the same, ignoring case. Few begin with the same letter.

@@ -88,10 +88,10 @@ fn apply(
 ) -> Result<Option<Verdict>, Stop> {
     let expands = proxy.dir.interpolates.or(false) && mapping.interpolates;
     let expand = |text| match expands {
-        true => interpolate::expand(&request.env, text).into_owned(),
-        false => text.to_vec(),
+        true => Cow::Owned(interpolate::expand(&request.env, text).into_owned()),
+        false => Cow::Borrowed(text),
     };
-    let target = mapping.target.as_deref().map(expand);
+    let target: Option<Cow<'_, [u8]>> = mapping.target.as_deref().map(expand);
     trace_attempt(mapping, request);
     let found = match &mapping.from {
         From::Regex(_) => by_pattern(mapping, target.as_deref(), request)?,
