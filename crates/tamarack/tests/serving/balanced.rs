@@ -23,6 +23,10 @@ pub fn site(mpm: &str, members: &[String], more: &str) -> Site {
     start("balanced", mpm, &more)
 }
 
+/// The page of metrics.
+const METRICS: &str = "LoadModule status_module modules/mod_status.so\n\
+                       <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n";
+
 /// A client of each process, since a connection keeps its process from taking others.
 const PROCESSES: &str = "StartServers 3\nMinSpareServers 3\nMaxSpareServers 3\n";
 const OF_WORKER: &str = "StartServers 3\nThreadsPerChild 1\nMinSpareThreads 1\n\
@@ -78,25 +82,40 @@ fn choosing_a_member_makes_no_system_call() {
 fn metrics_show_members() {
     let backends = [Backend::start(), Backend::start()];
     let members = backends.each_ref().map(|backend| format!("127.0.0.1:{}", backend.port));
-    let more = "LoadModule status_module modules/mod_status.so\n\
-                <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n";
-    let site = site("event", &members, more);
+    let site = site("event", &members, METRICS);
     for _ in 0..3 {
         assert_eq!(site.get("/b/1000").status, 200);
     }
-    let page = site.get("/metrics").text().to_owned();
-    let value = |family: &str, member: &str| {
-        let start = format!("tamarack_proxy_member_{family}{{");
-        let of = format!("balancer=\"balancer://b\",member=\"http://{member}\"}} ");
-        let mut lines = page.lines().filter(|line| line.starts_with(&start));
-        lines.find_map(|line| line.split_once(&of)?.1.parse::<u64>().ok())
-    };
+    let page = site.get("/metrics").text();
+    let value = |family: &str, member: &str| value_of(&page, family, member);
     let [one, two] = &members;
     assert_eq!(value("requests_total", one), Some(2), "{page}");
     assert_eq!(value("requests_total", two), Some(1));
     assert_eq!(value("busy", one), Some(0));
     assert_eq!(value("usable", two), Some(1));
     assert!(value("received_bytes_total", two).is_some_and(|bytes| bytes >= 1000));
+}
+
+/// A sample of a member on the page of metrics.
+fn value_of(page: &str, family: &str, member: &str) -> Option<u64> {
+    let start = format!("tamarack_proxy_member_{family}{{");
+    let of = format!("balancer=\"balancer://b\",member=\"http://{member}\"}} ");
+    let mut lines = page.lines().filter(|line| line.starts_with(&start));
+    lines.find_map(|line| line.split_once(&of)?.1.parse::<u64>().ok())
+}
+
+#[test]
+fn metrics_count_failures_of_members() {
+    let backend = Backend::start();
+    let names = [format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", backend.port)];
+    let members = [format!("{} retry=3600", names[0]), names[1].clone()];
+    let site = site("prefork", &members, METRICS);
+    (0..4).for_each(|_| assert_eq!(site.get("/b/x").status, 200));
+    let page = site.get("/metrics").text();
+    let values = |family: &str| names.each_ref().map(|name| value_of(&page, family, name));
+    // It was left alone after the first failure.
+    assert_eq!(values("errors_total"), [Some(1), Some(0)], "{page}");
+    assert_eq!(values("usable"), [Some(0), Some(1)]);
 }
 
 #[test]

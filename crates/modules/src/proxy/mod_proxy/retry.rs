@@ -21,6 +21,9 @@ pub fn after(worker: &Worker) -> Duration {
 /// Marks the worker as failed at `now`, in µs since 1970.
 pub fn fail(worker: &Worker, now: u64) {
     worker.state.set_failed_at_us(now);
+    if !worker.state.status().has(Status::IN_ERROR) {
+        worker.state.count_error();
+    }
     worker.state.set(Status::IN_ERROR);
 }
 

@@ -106,6 +106,12 @@ const FAMILIES: &[Family] = &[
         "Bytes of bodies received from members.",
         |member| member.state.read(),
     ),
+    (
+        "tamarack_proxy_member_errors",
+        Kind::Counter,
+        "How often a member failed, so that it was left alone for a while.",
+        |member| member.state.errors(),
+    ),
     ("tamarack_proxy_member_usable", Kind::Gauge, "1 if requests may go to it.", |member| {
         member.state.status().is_usable().into()
     }),

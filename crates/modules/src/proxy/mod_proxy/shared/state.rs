@@ -2,6 +2,7 @@
 
 mod checks;
 mod kept;
+mod open;
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -9,7 +10,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mpm::shared::SeqBytes;
 
-use super::lock::own_process;
 use super::words::{Words, words_of};
 use crate::proxy::mod_proxy::pool::Queue;
 use crate::proxy::mod_proxy::status::Status;
@@ -19,10 +19,6 @@ use crate::proxy::mod_proxy::worker::Parameters;
 const LOAD_FACTOR: u32 = 100;
 /// The longest route, redirect, URI of a check and name of a condition, bytes.
 const TEXT_BYTES: usize = 64;
-/// How long a request that waits for a connection is known to wait, ms: more than its pause.
-const WANTED_MS: u64 = 100;
-/// The part of a word that is a time.
-const LOW: u64 = u32::MAX as u64;
 /// The longest name of a worker, bytes.
 pub const NAME_BYTES: usize = 384;
 
@@ -52,6 +48,8 @@ enum At {
     Open,
     /// Where and when a request last waited for such a connection: process, and ms.
     Wanted,
+    /// Failures.
+    Errors,
 }
 
 const NUMBERS: usize = 24;
@@ -174,6 +172,16 @@ impl State {
         self.word(At::Failed).store(us, Relaxed);
     }
 
+    /// How often it failed, so that it was left alone.
+    pub fn errors(&self) -> u64 {
+        self.get(At::Errors)
+    }
+
+    /// Counts a failure.
+    pub fn count_error(&self) {
+        self.add(At::Errors, 1);
+    }
+
     /// How often it was tried again after a failure.
     pub fn retries(&self) -> u64 {
         self.get(At::Retries)
@@ -189,40 +197,6 @@ impl State {
         if self.retries() > 0 {
             self.word(At::Retries).store(0, Relaxed);
         }
-    }
-}
-
-/// Open connections of all processes (`maxtotal`).
-impl State {
-    /// Counts a connection, if there are fewer than `limit`.
-    pub fn open_one(&self, limit: u64) -> bool {
-        let more = |open: u64| (open < limit).then_some(open + 1);
-        let is_open = self.word(At::Open).fetch_update(Relaxed, Relaxed, more).is_ok();
-        if is_open && let Some(own) = self.own_open.get() {
-            own.fetch_add(1, Relaxed);
-        }
-        is_open
-    }
-
-    /// Counts it no longer.
-    pub fn close_one(&self) {
-        take(self.word(At::Open), 1);
-        if let Some(own) = self.own_open.get() {
-            own.fetch_sub(1, Relaxed);
-        }
-    }
-
-    /// Notes that a request of this process waits for a connection of any other.
-    pub fn want(&self, now_ms: u64) {
-        let process = u64::from(own_process());
-        self.word(At::Wanted).store(process << 32 | now_ms & LOW, Relaxed);
-    }
-
-    /// Whether a request of another process has just waited.
-    pub fn is_wanted(&self, now_ms: u64) -> bool {
-        let wanted = self.get(At::Wanted);
-        let passed = (now_ms & LOW).wrapping_sub(wanted & LOW) & LOW;
-        wanted > 0 && wanted >> 32 != u64::from(own_process()) && passed <= WANTED_MS
     }
 }
 
