@@ -9,7 +9,10 @@
 //! A companion has one thread and none of the server's sockets. It must not trust the questions
 //! that it receives: the children have fewer rights.
 
+mod launch;
 mod line;
+mod order;
+pub mod spawner;
 
 use std::ffi::CString;
 use std::fmt;
@@ -25,7 +28,9 @@ use nix::unistd::execve;
 
 use crate::program::Level;
 
-pub use line::{Line, MESSAGE_BYTES_MAX, Question};
+pub use launch::Step;
+pub use line::{DESCRIPTORS_MAX, Line, MESSAGE_BYTES_MAX, Question};
+pub use order::{Limit, Limits, OrderWriter, StartOrder};
 
 /// How long a companion may take to exit after the end of its line before it is killed.
 pub const COMPANION_END_DEADLINE: Duration = Duration::from_secs(4);

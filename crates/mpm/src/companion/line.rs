@@ -21,6 +21,9 @@ use rustix::net::{
 /// The longest message. The kernel's default buffer for a socket holds three.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
+/// The most descriptors that a question carries.
+pub const DESCRIPTORS_MAX: usize = 4;
+
 /// How long an asker may take to receive an answer that exceeds its socket's buffer.
 const SEND_DEADLINE: Duration = Duration::from_secs(1);
 
@@ -43,6 +46,8 @@ struct Ends {
 pub struct Question {
     /// The message.
     pub message: Vec<u8>,
+    /// The asker's descriptors, in its order.
+    pub descriptors: Vec<OwnedFd>,
     reply: OwnedFd,
 }
 
@@ -66,16 +71,26 @@ impl Line {
     /// `WouldBlock` if too many questions wait; `InvalidInput` if the message is empty or too
     /// long; others if there are no descriptors, or the line is closed.
     pub fn ask(&self, message: &[u8]) -> io::Result<OwnedFd> {
-        if !(1..=MESSAGE_BYTES_MAX).contains(&message.len()) {
+        self.ask_with(message, &[])
+    }
+
+    /// As [`Line::ask`], and gives the companion copies of `descriptors`.
+    ///
+    /// # Errors
+    /// As [`Line::ask`]; also `InvalidInput` for more than [`DESCRIPTORS_MAX`].
+    pub fn ask_with(&self, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
+        let is_suitable = (1..=MESSAGE_BYTES_MAX).contains(&message.len());
+        if !is_suitable || descriptors.len() > DESCRIPTORS_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let line = self.lock().askers.clone().ok_or(io::ErrorKind::NotConnected)?;
         let (own, reply) = pair(SocketType::STREAM)?;
         rustix::io::ioctl_fionbio(&own, true)?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
-        let reply = [reply.as_fd()];
-        rights.push(SendAncillaryMessage::ScmRights(&reply));
+        let sent: Vec<BorrowedFd<'_>> =
+            descriptors.iter().copied().chain(std::iter::once(reply.as_fd())).collect();
+        rights.push(SendAncillaryMessage::ScmRights(&sent));
         loop {
             let parts = [IoSlice::new(message)];
             match sendmsg(&*line, &parts, &mut rights, SendFlags::NOSIGNAL) {
@@ -102,7 +117,8 @@ impl Line {
         let line = self.incoming()?;
         let mut bytes = vec![0; MESSAGE_BYTES_MAX];
         loop {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut space =
+                [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
             let mut rights = RecvAncillaryBuffer::new(&mut space);
             let mut parts = [IoSliceMut::new(&mut bytes)];
             let got = match recvmsg(&*line, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
@@ -110,19 +126,20 @@ impl Line {
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(errno.into()),
             };
-            let mut reply = None;
+            let mut descriptors: Vec<OwnedFd> = Vec::new();
             for message in rights.drain() {
                 if let RecvAncillaryMessage::ScmRights(sent) = message {
-                    reply = sent.last();
+                    descriptors.extend(sent);
                 }
             }
+            let reply = descriptors.pop();
             let is_cut = got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
             match (got.bytes, reply) {
                 // An empty message is never sent.
                 (0, None) => return Ok(None),
                 (count @ 1.., Some(reply)) if !is_cut => {
                     let message = bytes.get(..count).unwrap_or_default().to_vec();
-                    return Ok(Some(Question { message, reply }));
+                    return Ok(Some(Question { message, descriptors, reply }));
                 }
                 // [`Self::ask`] did not send it.
                 _ => {}

@@ -1,0 +1,284 @@
+//! The companion that starts programs for requests (CGI).
+//!
+//! A question is a [`StartOrder`] with three descriptors, the program's standard input, output and
+//! error; an order that is too long for a message is in a fourth, a file in memory. The answer comes
+//! when the program has ended, or at once if it can't be started. An asker that closes its end
+//! before wants the program ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+use super::launch::{Launcher, Step};
+use super::line::{Line, Question};
+use super::order::StartOrder;
+
+/// Orders that wait while as many programs run as may (`DEFAULT_CGID_LISTENBACKLOG`).
+pub const QUEUE_MAX: usize = 100;
+
+/// How long a program may take to end after SIGTERM before it is killed.
+const END_DEADLINE: Duration = Duration::from_secs(3);
+
+/// The longest order in a file: more than the kernel executes.
+const ORDER_BYTES_MAX: u64 = 4 << 20;
+
+/// The identifier of the line among what epoll reports.
+const LINE: u64 = u64::MAX;
+
+/// What becomes of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The program has ended: the status of wait(2).
+    Ended(i32),
+    /// It could not be started: the step that failed, and the error's number.
+    NotStarted(Step, i32),
+    /// Too many programs run, and too many orders wait.
+    Busy,
+}
+
+impl Outcome {
+    /// Reads an answer; `None` if the spawner has died.
+    pub fn read(answer: &[u8]) -> Option<Outcome> {
+        let (kind, number) = answer.split_first()?;
+        let number = i32::from_ne_bytes(number.try_into().ok()?);
+        Some(match kind {
+            b'=' => Outcome::Ended(number),
+            b'B' => Outcome::Busy,
+            b'f' => Outcome::NotStarted(Step::Fork, number),
+            b'p' => Outcome::NotStarted(Step::Prepare, number),
+            b'x' => Outcome::NotStarted(Step::Execute, number),
+            _ => return None,
+        })
+    }
+
+    fn write(self) -> [u8; 5] {
+        let (kind, number) = match self {
+            Outcome::Ended(status) => (b'=', status),
+            Outcome::Busy => (b'B', 0),
+            Outcome::NotStarted(Step::Fork, errno) => (b'f', errno),
+            Outcome::NotStarted(Step::Prepare, errno) => (b'p', errno),
+            Outcome::NotStarted(Step::Execute, errno) => (b'x', errno),
+        };
+        let [a, b, c, d] = number.to_ne_bytes();
+        [kind, a, b, c, d]
+    }
+}
+
+/// Runs until the end of the line, then ends the programs that still run; returns the exit status.
+/// At most `programs_max` run at a time.
+pub fn run(line: &Line, programs_max: usize) -> i32 {
+    match Spawner::new(line, programs_max) {
+        Ok(mut spawner) => {
+            while spawner.turn() {}
+            0
+        }
+        Err(_) => 1,
+    }
+}
+
+struct Spawner<'l> {
+    line: &'l Line,
+    /// `None` once the line has ended.
+    incoming: Option<Arc<OwnedFd>>,
+    epoll: OwnedFd,
+    launcher: Launcher,
+    programs_max: usize,
+    running: HashMap<u64, Running>,
+    queue: VecDeque<Question>,
+    last: u64,
+}
+
+/// A program that runs.
+struct Running {
+    process: OwnedFd,
+    /// Its number, and its process group's.
+    pid: Pid,
+    /// `None` once the asker has gone.
+    question: Option<Question>,
+    /// When it is killed.
+    kill_at: Option<Instant>,
+}
+
+impl<'l> Spawner<'l> {
+    fn new(line: &'l Line, programs_max: usize) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let incoming = line.incoming()?;
+        let data = epoll::EventData::new_u64(LINE);
+        epoll::add(&epoll, &*incoming, data, epoll::EventFlags::IN)?;
+        Ok(Spawner {
+            line,
+            incoming: Some(incoming),
+            epoll,
+            launcher: Launcher::new(),
+            programs_max: programs_max.max(1),
+            running: HashMap::new(),
+            queue: VecDeque::new(),
+            last: 0,
+        })
+    }
+
+    /// Does what is due; false once the line has ended, and every program.
+    fn turn(&mut self) -> bool {
+        if self.incoming.is_none() && self.running.is_empty() {
+            return false;
+        }
+        let due = self.running.values().filter_map(|running| running.kill_at).min();
+        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        // Rounded up, or the last millisecond would be spent in turns.
+        let left = left.map(|left| left + Duration::from_millis(1));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut events = Vec::with_capacity(64);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref())
+        {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+        for event in events {
+            match event.data.u64() {
+                LINE => self.receive(),
+                event => self.happened(event >> 1, event & 1 == 1),
+            }
+        }
+        self.kill_late();
+        true
+    }
+
+    fn receive(&mut self) {
+        match self.line.next() {
+            Ok(Some(question)) if self.running.len() < self.programs_max => self.start(question),
+            Ok(Some(question)) if self.queue.len() < QUEUE_MAX => self.queue.push_back(question),
+            Ok(Some(question)) => question.answer(&[&Outcome::Busy.write()]),
+            Ok(None) | Err(_) => self.finish(),
+        }
+    }
+
+    /// The line has ended: no process is left that could ask.
+    fn finish(&mut self) {
+        if let Some(incoming) = self.incoming.take() {
+            let _ = epoll::delete(&self.epoll, &*incoming);
+        }
+        self.queue.clear();
+        let all: Vec<u64> = self.running.keys().copied().collect();
+        all.into_iter().for_each(|id| self.terminate(id));
+    }
+
+    fn start(&mut self, question: Question) {
+        if !question.is_wanted() {
+            return;
+        }
+        match self.launch(&question) {
+            Ok((process, pid)) => self.watch(process, pid, question),
+            Err((step, error)) => {
+                let errno = error.raw_os_error().unwrap_or(0);
+                question.answer(&[&Outcome::NotStarted(step, errno).write()]);
+            }
+        }
+    }
+
+    fn launch(&mut self, question: &Question) -> Result<(OwnedFd, Pid), (Step, io::Error)> {
+        let invalid = || (Step::Prepare, io::Error::from_raw_os_error(libc::EINVAL));
+        let [input, output, error, more @ ..] = question.descriptors.as_slice() else {
+            return Err(invalid());
+        };
+        let long = match more.first() {
+            Some(file) => Some(read_order(file).map_err(|error| (Step::Prepare, error))?),
+            None => None,
+        };
+        let message = long.as_deref().unwrap_or(&question.message);
+        let order = StartOrder::read(message).ok_or_else(invalid)?;
+        self.launcher.start(&order, [input.as_fd(), output.as_fd(), error.as_fd()])
+    }
+
+    fn watch(&mut self, process: OwnedFd, pid: Pid, mut question: Question) {
+        // The program has its own: an end of a pipe that stayed here would never be seen.
+        question.descriptors.clear();
+        self.last += 1;
+        let id = self.last;
+        let life = epoll::EventData::new_u64(id << 1);
+        let asker = epoll::EventData::new_u64(id << 1 | 1);
+        let is_watched = epoll::add(&self.epoll, &process, life, epoll::EventFlags::IN)
+            // The asker sends nothing: only its end is reported.
+            .and_then(|()| epoll::add(&self.epoll, &question, asker, epoll::EventFlags::empty()));
+        let running = Running { process, pid, question: Some(question), kill_at: None };
+        self.running.insert(id, running);
+        if is_watched.is_err() {
+            self.terminate(id);
+        }
+    }
+
+    /// A program has ended, or its asker has gone.
+    fn happened(&mut self, id: u64, is_asker: bool) {
+        if is_asker {
+            return self.terminate(id);
+        }
+        let Some(mut running) = self.running.remove(&id) else { return };
+        let status = running.reap();
+        if let Some(question) = running.question.take() {
+            question.answer(&[&Outcome::Ended(status).write()]);
+        }
+        if let Some(question) = self.queue.pop_front() {
+            self.start(question);
+        }
+    }
+
+    /// Asks a program to end. As long as it has not been reaped, no other process has its number.
+    fn terminate(&mut self, id: u64) {
+        let Some(running) = self.running.get_mut(&id) else { return };
+        if let Some(question) = running.question.take() {
+            let _ = epoll::delete(&self.epoll, &question);
+        }
+        if running.kill_at.is_none() {
+            let _ = killpg(running.pid, Signal::SIGTERM);
+            running.kill_at = Some(Instant::now() + END_DEADLINE);
+        }
+    }
+
+    fn kill_late(&mut self) {
+        let now = Instant::now();
+        for running in self.running.values_mut() {
+            if running.kill_at.is_some_and(|at| at <= now) {
+                let _ = killpg(running.pid, Signal::SIGKILL);
+                running.kill_at = Some(now + END_DEADLINE);
+            }
+        }
+    }
+}
+
+impl Running {
+    /// The status of wait(2) of a program that has ended.
+    fn reap(&mut self) -> i32 {
+        match waitid(WaitId::PidFd(self.process.as_fd()), WaitIdOptions::EXITED) {
+            Ok(Some(status)) => match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => code << 8,
+                (None, Some(signal)) => signal,
+                (None, None) => 0,
+            },
+            Ok(None) | Err(_) => 0,
+        }
+    }
+}
+
+/// Reads an order from a file in memory.
+fn read_order(file: &OwnedFd) -> io::Result<Vec<u8>> {
+    let file = File::from(file.try_clone()?);
+    let size = file.metadata()?.len();
+    if size > ORDER_BYTES_MAX {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    let mut order = vec![0; usize::try_from(size).unwrap_or(0)];
+    file.read_exact_at(&mut order, 0)?;
+    Ok(order)
+}
+
+#[cfg(test)]
+mod tests;
