@@ -163,6 +163,9 @@ fn broken_field(request: &Request) -> Option<Vec<u8>> {
 }
 
 fn frame(request: &mut Request) -> Length {
+    if request.response.is_raw {
+        return Length::UntilClose;
+    }
     if wire::status::is_header_only(request.response.status) {
         return Length::None;
     }

@@ -62,6 +62,8 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<filters::mod_proxy_html::ProxyHtml>(),
         module::<generators::mod_asis::Asis>(),
         module::<generators::mod_autoindex::Autoindex>(),
+        module::<generators::mod_cgi::Cgi>(),
+        module::<generators::mod_cgi::Cgid>(),
         module::<generators::mod_info::Info>(),
         module::<generators::mod_status::Status>(),
         module::<http::mod_mime::Mime>(),

@@ -45,6 +45,8 @@ pub struct Companion {
     pub name: String,
     /// The line on which it receives questions.
     pub line: Arc<Line>,
+    /// Whether it runs with the rights of a child, instead of the supervisor's.
+    pub is_child: bool,
     /// The function that it runs: returns at the end of the line, with the exit status of the
     /// process.
     pub run: Arc<dyn Fn(&Line, &mut Log<'_>) -> i32 + Send + Sync>,

@@ -53,7 +53,7 @@ pub struct Stream {
 }
 
 /// The stream's loop, with its timer slot there.
-struct LoopRef {
+pub(crate) struct LoopRef {
     state: Rc<LoopState>,
     timer: SlotId,
 }
@@ -339,21 +339,29 @@ impl Stream {
         Ok(count)
     }
 
-    /// Waits until the socket accepts bytes again or has failed.
     /// Pending until the deadline, then `TimedOut`.
     fn poll_deadline(&self, cx: &Context<'_>, deadline: Deadline) -> Poll<io::Result<()>> {
-        if deadline.has_passed(&self.state.clock) {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        self.state.timers.arm(self.state.timer, deadline, cx.waker(), self.state.clock.now_ms());
-        Poll::Pending
+        self.state.poll_deadline(cx, deadline)
     }
 }
 
 impl LoopRef {
-    fn new(state: Rc<LoopState>) -> Self {
+    pub(crate) fn new(state: Rc<LoopState>) -> Self {
         let timer = state.timers.acquire();
         Self { state, timer }
+    }
+
+    /// Pending until the deadline, then `TimedOut`.
+    pub(crate) fn poll_deadline<T>(
+        &self,
+        cx: &Context<'_>,
+        deadline: Deadline,
+    ) -> Poll<io::Result<T>> {
+        if deadline.has_passed(&self.clock) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        self.timers.arm(self.timer, deadline, cx.waker(), self.clock.now_ms());
+        Poll::Pending
     }
 }
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 use conf::Tree;
 use modules::arch::mod_unixd::{self, Unixd};
 use modules::core::mod_watchdog::Watchdog;
+use modules::generators::mod_cgi;
 use modules::mappers::mod_rewrite;
 use modules::mpm::{self as mpms, Kind, Listen, Numbers};
 use modules::ssl::mod_ssl;
 use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
-use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape, Spare};
+use mpm::{AcceptFilter, Companion, Identity, ListenAddress, Listener, Settings, Shape, Spare};
 use nix::unistd::{Gid, getgrouplist};
 use server::core::Globals;
 use server::host::Server;
@@ -63,8 +64,15 @@ pub fn of(server: &Arc<Server>) -> Result<Settings, String> {
         counted_hosts: server.counted_hosts(),
         extended_status: globals.extended_status.or(false),
         affinity,
-        companions: mod_rewrite::companions(server)?,
+        companions: companions(server, numbers.admitted())?,
     })
+}
+
+/// Those of programs: `RewriteMap prg:`, and CGI, of which as many run as connections are served.
+fn companions(server: &Arc<Server>, programs_max: usize) -> Result<Vec<Companion>, String> {
+    let mut companions = mod_rewrite::companions(server)?;
+    companions.extend(mod_cgi::companion(server, programs_max)?);
+    Ok(companions)
 }
 
 /// `LoopStallTimeout`

@@ -47,7 +47,7 @@ pub(super) async fn response(
         request.response.bytes_sent = short.len() as u64;
         return Sent { began, says_keep, outcome };
     }
-    if !request.head.simple {
+    if !request.head.simple && !request.response.is_raw {
         crate::respond::write_head(request, framing, output);
     }
     if is_dumped {
@@ -94,7 +94,7 @@ fn at_once(
     shared.clear();
     let interims = request.connection.interim.take();
     shared.extend_from_slice(&interims);
-    if !request.head.simple {
+    if !request.head.simple && !request.response.is_raw {
         crate::respond::write_head(request, framing, shared);
     }
     shared.extend_from_slice(body);

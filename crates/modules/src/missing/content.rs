@@ -14,12 +14,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("buffer", "BufferSize").filters(&[transparent("BUFFER")]),
     missing!("case_filter", "CaseFilter").filters(&[withholding("CASEFILTER")]),
     missing!("case_filter_in", "CaseFilterIn"),
-    missing!("cgi", "CGIScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength")
-        .inert("CGIScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength")
-        .handlers(CGI),
-    missing!("cgid", "CGIDScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength ScriptSock")
-        .inert("CGIDScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength ScriptSock")
-        .handlers(CGI),
     missing!("charset_lite", "CharsetDefault CharsetOptions CharsetSourceEnc")
         .filters(&[withholding("XLATEOUT")]),
     missing!("data", "").filters(&[withholding("DATA")]),
@@ -56,6 +50,3 @@ pub(super) const FAMILY: &[Missing] = &[
         .filters(&[withholding("SUBSTITUTE")]),
     missing!("suexec", "SuexecUserGroup"),
 ];
-
-/// The handlers of CGI programs.
-const CGI: &str = "cgi-script application/x-httpd-cgi";

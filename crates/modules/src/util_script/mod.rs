@@ -1,5 +1,6 @@
 //! What modules that run programs, or ask servers for programs, have in common
 //! (`server/util_script.c`).
 
+pub(crate) mod environment;
 pub(crate) mod head;
 pub(crate) mod variables;

@@ -56,9 +56,9 @@ impl Launcher {
         Launcher { stack: vec![0; STACK_BYTES / size_of::<u128>()] }
     }
 
-    /// Starts the program of `order` with these descriptors as its standard input, output and error.
-    /// Returns a descriptor of the process, and its number. It has a process group of its own, the default signals
-    /// and no other descriptor, and receives SIGTERM if this process ends.
+    /// Starts the program of `order` with these descriptors as its standard input, output and
+    /// error. Returns a descriptor of the process, and its number. It has a process group of its
+    /// own, the default signals and no other descriptor, and receives SIGTERM if this process ends.
     ///
     /// # Errors
     /// The step that failed, with its error.
@@ -80,10 +80,9 @@ impl Launcher {
             limits: resources(&order.limits),
             failure: None,
         };
-        let flags =
-            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD as c_int;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD as c_int;
         let mut pidfd: c_int = -1;
-        // SAFETY: the stack grows down from its end, which is aligned to 16 bytes. CLONE_VFORK stops
+        // SAFETY: the stack grows down from its end, which is aligned to 16. CLONE_VFORK stops
         // this thread, the only one, until the new process has executed the program or has ended,
         // so that `plan` and what it points at outlive their use, and nothing else uses the memory.
         let pid = unsafe {
@@ -109,7 +108,7 @@ impl Launcher {
 extern "C" fn enter(plan: *mut c_void) -> c_int {
     let plan = plan.cast::<Plan>();
     // SAFETY: `start` waits, with `plan` on its stack. All calls are safe in a process that shares
-    // its memory: they neither allocate nor lock, and change nothing of the companion's but `errno`.
+    // its memory: they neither allocate nor lock, and change nothing of the companion but `errno`.
     unsafe {
         let step = match prepare(&*plan) {
             true => {

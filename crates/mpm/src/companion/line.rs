@@ -86,7 +86,8 @@ impl Line {
         let line = self.lock().askers.clone().ok_or(io::ErrorKind::NotConnected)?;
         let (own, reply) = pair(SocketType::STREAM)?;
         rustix::io::ioctl_fionbio(&own, true)?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
+        let mut space =
+            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
         let sent: Vec<BorrowedFd<'_>> =
             descriptors.iter().copied().chain(std::iter::once(reply.as_fd())).collect();

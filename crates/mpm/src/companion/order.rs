@@ -137,8 +137,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_message_is_read_or_refused(message in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = StartOrder::read(&message);
+        fn any_message_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = StartOrder::read(&bytes);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The companion that starts programs for requests (CGI).
 //!
 //! A question is a [`StartOrder`] with three descriptors, the program's standard input, output and
-//! error; an order that is too long for a message is in a fourth, a file in memory. The answer comes
-//! when the program has ended, or at once if it can't be started. An asker that closes its end
-//! before wants the program ended.
+//! error; an order that is too long for a message is in a fourth, a file in memory. The answer
+//! comes when the program has ended, or at once if it can't be started. An asker that closes its end
+//! before wants the program ended, with all that it has started; one that sends a byte before it
+//! closes has all of the output, and wants only the program itself ended, as Apache does: what that
+//! has left running in the background goes on.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -13,10 +15,11 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::launch::{Launcher, Step};
@@ -105,6 +108,8 @@ struct Running {
     pid: Pid,
     /// `None` once the asker has gone.
     question: Option<Question>,
+    /// Whether it is ended without what it has started.
+    is_alone: bool,
     /// When it is killed.
     kill_at: Option<Instant>,
 }
@@ -138,8 +143,11 @@ impl<'l> Spawner<'l> {
         let left = left.map(|left| left + Duration::from_millis(1));
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         let mut events = Vec::with_capacity(64);
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref())
-        {
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut events),
+            timeout.as_ref(),
+        ) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return false,
         }
@@ -209,7 +217,8 @@ impl<'l> Spawner<'l> {
         let is_watched = epoll::add(&self.epoll, &process, life, epoll::EventFlags::IN)
             // The asker sends nothing: only its end is reported.
             .and_then(|()| epoll::add(&self.epoll, &question, asker, epoll::EventFlags::empty()));
-        let running = Running { process, pid, question: Some(question), kill_at: None };
+        let running =
+            Running { process, pid, question: Some(question), is_alone: false, kill_at: None };
         self.running.insert(id, running);
         if is_watched.is_err() {
             self.terminate(id);
@@ -234,11 +243,13 @@ impl<'l> Spawner<'l> {
     /// Asks a program to end. As long as it has not been reaped, no other process has its number.
     fn terminate(&mut self, id: u64) {
         let Some(running) = self.running.get_mut(&id) else { return };
-        if let Some(question) = running.question.take() {
+        let question = running.question.take();
+        running.is_alone = question.as_ref().is_some_and(has_output);
+        if let Some(question) = question {
             let _ = epoll::delete(&self.epoll, &question);
         }
         if running.kill_at.is_none() {
-            let _ = killpg(running.pid, Signal::SIGTERM);
+            running.signal(Signal::SIGTERM);
             running.kill_at = Some(Instant::now() + END_DEADLINE);
         }
     }
@@ -247,7 +258,7 @@ impl<'l> Spawner<'l> {
         let now = Instant::now();
         for running in self.running.values_mut() {
             if running.kill_at.is_some_and(|at| at <= now) {
-                let _ = killpg(running.pid, Signal::SIGKILL);
+                running.signal(Signal::SIGKILL);
                 running.kill_at = Some(now + END_DEADLINE);
             }
         }
@@ -255,6 +266,13 @@ impl<'l> Spawner<'l> {
 }
 
 impl Running {
+    fn signal(&self, signal: Signal) {
+        let _ = match self.is_alone {
+            true => kill(self.pid, signal),
+            false => killpg(self.pid, signal),
+        };
+    }
+
     /// The status of wait(2) of a program that has ended.
     fn reap(&mut self) -> i32 {
         match waitid(WaitId::PidFd(self.process.as_fd()), WaitIdOptions::EXITED) {
@@ -266,6 +284,11 @@ impl Running {
             Ok(None) | Err(_) => 0,
         }
     }
+}
+
+/// Whether an asker that has gone had all of the output.
+fn has_output(question: &Question) -> bool {
+    matches!(recv(question, &mut [0u8; 1][..], RecvFlags::DONTWAIT), Ok((1, _)))
 }
 
 /// Reads an order from a file in memory.

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "fork")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use messages::Message;
@@ -12,6 +13,7 @@ use super::upgrade::Upgrade;
 use super::{Supervisor, signals};
 use crate::companion::{COMPANION_END_DEADLINE, Companion};
 use crate::pipes::pause;
+use crate::privileges::drop_privileges;
 use crate::program::{Level, LoadFailure};
 use crate::settings::Settings;
 
@@ -26,6 +28,7 @@ pub(super) struct Companions {
 
 struct Record {
     companion: Companion,
+    settings: Arc<Settings>,
     generation: u32,
     /// The running process.
     pid: Option<Pid>,
@@ -89,13 +92,14 @@ impl Supervisor<'_> {
     pub(super) fn start_companions(
         &mut self,
         generation: u32,
-        settings: &Settings,
+        settings: &Arc<Settings>,
     ) -> Result<(), LoadFailure> {
         let first = self.companions.records.len();
         // All before the first fork: each companion closes the others' lines.
         for companion in &settings.companions {
             self.companions.records.push(Record {
                 companion: companion.clone(),
+                settings: settings.clone(),
                 generation,
                 pid: None,
                 started: Instant::now(),
@@ -131,7 +135,8 @@ impl Supervisor<'_> {
     /// Runs the companion; doesn't return to the supervisor's loop.
     fn be_companion(&mut self, position: usize) -> ! {
         let own = self.companions.records.get(position);
-        let own = own.map(|record| (record.generation, record.companion.clone()));
+        let own = own
+            .map(|record| (record.generation, record.companion.clone(), record.settings.clone()));
         self.companions.leave_to_companion(position);
         // Drops what belongs to the supervisor alone, above all the sockets.
         self.children.clear();
@@ -144,10 +149,17 @@ impl Supervisor<'_> {
         self.listeners = Default::default();
         self.current = None;
         self.staged = None;
-        let Some((generation, companion)) = own else { std::process::exit(1) };
+        let Some((generation, companion, settings)) = own else { std::process::exit(1) };
         let status = match signals::reset_in_companion() {
             Ok(()) => {
                 self.program.companion(generation);
+                if companion.is_child
+                    && let Err(failure) = drop_privileges(&settings)
+                {
+                    let text = failure.to_string();
+                    self.program.log(Level::Alert, failure.number, &text);
+                    std::process::exit(1);
+                }
                 // A panic must not unwind into the supervisor's frames.
                 let run = AssertUnwindSafe(|| {
                     let mut log = |level, number, text: &str| {

@@ -127,8 +127,9 @@ impl Supervisor<'_> {
         self.pipes.start_all().map_err(|text| {
             LoadFailure::new(format!("AH00089: Couldn't start piped log process {text}"))
         })?;
+        let settings = Arc::new(settings);
         self.start_companions(number, &settings)?;
-        let mut generation = Generation::new(number, Arc::new(settings), retire_order);
+        let mut generation = Generation::new(number, settings, retire_order);
         generation.logs = logs;
         self.reserves.begin(number);
         Ok(generation)

@@ -48,6 +48,8 @@ pub struct Response {
     pub no_local_copy: bool,
     /// `Date` and `Server` among the fields are those of another server, and stay (`proxyreq`).
     pub keeps_origin: bool,
+    /// The body is the whole response, head included, and ends with the connection (`nph-`).
+    pub is_raw: bool,
 }
 
 impl Default for Response {
@@ -72,6 +74,7 @@ impl Default for Response {
             no_cache: false,
             no_local_copy: false,
             keeps_origin: false,
+            is_raw: false,
         }
     }
 }
@@ -95,6 +98,7 @@ impl Response {
             status, status_line, headers_out, err_headers_out, trailers_out, content_type,
             content_encoding, content_languages, body, tunnel, mtime_us, bytes_sent, expiry,
             filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
+            is_raw,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -106,6 +110,6 @@ impl Response {
         (*mtime_us, *bytes_sent, *expiry) = (None, 0, None);
         filters.clear();
         *allowed = MethodSet::EMPTY;
-        (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
+        (*no_cache, *no_local_copy, *keeps_origin, *is_raw) = (false, false, false, false);
     }
 }

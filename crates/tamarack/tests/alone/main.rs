@@ -27,11 +27,11 @@ const HOGS: usize = 3;
 /// Clients while a CPU is busy, and their pause between requests: the other CPU has time left.
 const CLIENTS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(8);
-/// Clients while it is quiet. They make a loop use a few hundredths of a CPU, so that an idle CPU is
-/// one that a loop returns to, wherever the loop runs meanwhile.
+/// Clients while it is quiet. They make a loop use a few hundredths of a CPU, so that an idle CPU
+/// is one that a loop returns to, wherever the loop runs meanwhile.
 const CLIENTS_FEW: usize = 2;
-/// The idle share of a CPU that other programs have left: they and the loop use the rest, and a loop
-/// returns if other programs use less than 0.08.
+/// The idle share of a CPU that other programs have left: they and the loop use the rest, and a
+/// loop returns if other programs use less than 0.08.
 const QUIET: f64 = 0.93;
 /// The interval of checks.
 const LOOK: Duration = Duration::from_millis(250);

@@ -203,6 +203,11 @@ impl ScriptHeadParser {
         }
     }
 
+    /// Bytes of the lines that were taken, a bad one included.
+    pub const fn taken(&self) -> usize {
+        self.at
+    }
+
     /// The output has ended in the head.
     pub const fn end_of_input(&self) -> ScriptFault {
         if self.lines == 0 { ScriptFault::Empty } else { ScriptFault::Premature }

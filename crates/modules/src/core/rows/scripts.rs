@@ -3,13 +3,11 @@
 use conf::Arg;
 use server::context::{Override, Places};
 use server::core::ResourceLimit;
-use server::directive::{Fault, Row, Set, State, Takes};
+use server::directive::{Fault, Row, Set, Takes};
 
 use super::{Here, file_info, one_of};
 use crate::atoi::atol;
 use crate::core::Core;
-
-const NO_PROGRAMS: State = State::Accepted("no module starts programs for requests yet");
 
 pub(super) const ROWS: &[Row<Core>] = &[
     Row::<Core>::new(
@@ -43,7 +41,6 @@ const fn limits(name: &'static str, takes: Takes<Core>, syntax: &'static str) ->
         "Limits the resources of programs that are started for requests.",
     )
     .standing(Places::ALL, Override::ALL)
-    .state(NO_PROGRAMS)
 }
 
 fn cgi_var(cx: &mut Here<'_, '_>, variable: &Arg, rule: &Arg) -> Set {

@@ -115,10 +115,8 @@ fn a_program_finds_a_clean_process() {
                   test $$ = $five && echo leads";
     let script = ["/bin/bash", "-c", script];
     let (text, outcome) = rig.order(&limits, "/usr", &script).end();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.starts_with("SHLVL") && !line.starts_with("_="))
-        .collect();
+    let lines: Vec<&str> =
+        text.lines().filter(|line| !line.starts_with("SHLVL") && !line.starts_with("_=")).collect();
     // `ls` has the three standard descriptors and the folder.
     let expected =
         ["7", "900", "1000", "PWD=/usr", "PATH=/usr/bin:/bin", "ignored 0", "4", "leads"];
@@ -198,16 +196,18 @@ fn orders_beyond_the_limit_wait_and_are_refused() {
     let mut first = rig.shell("echo runs; cat");
     assert_eq!(first.line(), "runs");
     let mut waiting: Vec<Ordered> = (0..QUEUE_MAX)
-        .map(|_| loop {
-            // The line is shorter than the queue.
-            let order = OrderWriter::new(&Limits::default(), b"/", b"/bin/echo", &[b"echo"]);
-            let ((input, own_input), (own_output, output)) = (pipe().unwrap(), pipe().unwrap());
-            let descriptors = [input.as_fd(), output.as_fd(), output.as_fd()];
-            match rig.line.ask_with(&order.finish(), &descriptors) {
-                Ok(answer) => {
-                    break Ordered { input: Some(own_input), output: own_output, answer };
+        .map(|_| {
+            loop {
+                // The line is shorter than the queue.
+                let order = OrderWriter::new(&Limits::default(), b"/", b"/bin/echo", &[b"echo"]);
+                let ((input, own_input), (own_output, output)) = (pipe().unwrap(), pipe().unwrap());
+                let descriptors = [input.as_fd(), output.as_fd(), output.as_fd()];
+                match rig.line.ask_with(&order.finish(), &descriptors) {
+                    Ok(answer) => {
+                        break Ordered { input: Some(own_input), output: own_output, answer };
+                    }
+                    Err(_) => std::thread::sleep(Duration::from_millis(1)),
                 }
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }
         })
         .collect();

@@ -197,7 +197,7 @@ fn companion(
     let run = move |line: &Line, log: &mut mpm::companion::Log<'_>| {
         companion::run(&map, identity, wait, line, log)
     };
-    Ok(Companion { name, line, run: Arc::new(run) })
+    Ok(Companion { name, line, is_child: false, run: Arc::new(run) })
 }
 
 #[cfg(test)]

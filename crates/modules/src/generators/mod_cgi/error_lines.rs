@@ -1,0 +1,96 @@
+//! What a program writes to its standard error, line by line in the log of the request's host.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+use server::connection_info::ConnectionInfo;
+use server::engine::Engine;
+use server::host::Host;
+use server::log::Level;
+use server::request::Request;
+
+/// The longest line (`HUGE_STRING_LEN`); a longer one is several.
+const LINE_BYTES: usize = 8191;
+
+/// Apache's number for a line.
+const LINE: u32 = 1215;
+
+/// Lines on their way to the log.
+pub(super) struct ErrorLines {
+    engine: Rc<Engine>,
+    host: Arc<Host>,
+    connection: Rc<ConnectionInfo>,
+    module: &'static str,
+    /// What precedes a line.
+    program: Vec<u8>,
+    /// What follows it.
+    referer: Vec<u8>,
+    /// The beginning of a line.
+    pub buffer: Vec<u8>,
+}
+
+impl ErrorLines {
+    /// The lines of a request's program.
+    pub fn new(request: &Request, module: &'static str) -> ErrorLines {
+        let referer = request.head.headers_in.get(b"Referer");
+        ErrorLines {
+            engine: request.engine.clone(),
+            host: request.host.clone(),
+            connection: request.connection.clone(),
+            module,
+            program: [b"stderr from ", request.resource.filename.as_slice(), b": "].concat(),
+            referer: referer.map(|text| [b", referer: ", text].concat()).unwrap_or_default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The file of the module that logs.
+    pub fn module(&self) -> &'static str {
+        self.module
+    }
+
+    /// Logs the whole lines in the buffer.
+    pub fn log_whole(&mut self) {
+        let mut rest = std::mem::take(&mut self.buffer);
+        let mut start = 0;
+        loop {
+            let unread = rest.get(start..).unwrap_or_default();
+            let end = unread.find_byte(b'\n').filter(|end| *end <= LINE_BYTES);
+            match end {
+                Some(end) => {
+                    self.log(unread.get(..end).unwrap_or_default());
+                    start += end + 1;
+                }
+                None if unread.len() > LINE_BYTES => {
+                    self.log(unread.get(..LINE_BYTES).unwrap_or_default());
+                    start += LINE_BYTES;
+                }
+                None => break,
+            }
+        }
+        rest.drain(..start);
+        self.buffer = rest;
+    }
+
+    /// Logs the last line, which has no end.
+    pub fn log_rest(&mut self) {
+        self.log_whole();
+        let rest = std::mem::take(&mut self.buffer);
+        if !rest.is_empty() {
+            self.log(&rest);
+        }
+    }
+
+    /// Logs a line.
+    pub fn log(&self, line: &[u8]) {
+        self.log_about(Level::Error, LINE, &[&self.program, line].concat());
+    }
+
+    /// Logs something about the request.
+    pub fn log_about(&self, level: Level, number: u32, text: &[u8]) {
+        let text = [text, &self.referer].concat();
+        let (host, client) = (&self.host, &self.connection);
+        self.engine.server.log_client(host, client, self.module, level, number, &text);
+    }
+}

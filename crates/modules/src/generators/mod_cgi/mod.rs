@@ -1,0 +1,157 @@
+//! mod_cgi and mod_cgid: programs that make responses (RFC 3875).
+//!
+//! Both are the same here: a companion process starts the programs, whichever MPM serves, and each
+//! has its own numbers of messages. A request has three pipes to its program, which its loop reads
+//! and writes as it does sockets.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_cgi.html>,
+//! <https://httpd.apache.org/docs/2.4/mod/mod_cgid.html>
+
+mod conversation;
+mod error_lines;
+mod output;
+mod program;
+mod respond;
+mod rows;
+mod script_log;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use mpm::companion::spawner;
+use mpm::{Companion, Line};
+use server::directive::Row;
+use server::hooks::{Bound, Hooks, Step};
+use server::host::Server;
+use server::merge::{Merge, Setting};
+use server::module::Module;
+use server::request::Request;
+
+use script_log::ScriptLog;
+
+/// `mod_cgi.c`
+pub struct Cgi;
+
+/// `mod_cgid.c`
+pub struct Cgid;
+
+server::config! {
+    /// The configuration per virtual host.
+    pub struct Settings {
+        /// `ScriptLog`, with its length and buffer.
+        pub log: ScriptLog,
+        /// The line to the companion; only the main server's counts.
+        pub spawner: SpawnerLine,
+    }
+}
+
+server::config! {
+    /// The configuration per directory.
+    pub struct Directory {
+        /// `CGIScriptTimeout`, `CGIDScriptTimeout`
+        pub timeout: Setting<Duration>,
+    }
+}
+
+/// The line to the companion that starts programs; unset before the server runs.
+#[derive(Clone, Debug, Default)]
+pub struct SpawnerLine(OnceLock<Arc<Line>>);
+
+impl Merge for SpawnerLine {
+    fn merge(outer: &Self, _: &Self) -> Self {
+        outer.clone()
+    }
+}
+
+/// What the two modules do not have in common.
+trait Kind: Module<Server = Settings, Dir = Directory> {
+    /// The messages for a request that may not run a program: ExecCGI is off; nph- in a page; no
+    /// such file; a directory; a path behind the program.
+    const REFUSED: [u32; 5];
+    /// The message for a program that can't be started.
+    const NOT_STARTED: u32;
+    /// The message for a body that can't be read.
+    const UNREAD: u32;
+}
+
+impl Kind for Cgi {
+    const REFUSED: [u32; 5] = [2809, 2810, 2811, 2812, 2813];
+    const NOT_STARTED: u32 = 1223;
+    const UNREAD: u32 = 1225;
+}
+
+impl Kind for Cgid {
+    const REFUSED: [u32; 5] = [1262, 1263, 1264, 1265, 1266];
+    const NOT_STARTED: u32 = 1252;
+    const UNREAD: u32 = 1270;
+}
+
+impl Module for Cgi {
+    const NAME: &'static str = "cgi_module";
+    const FILE: &'static str = "mod_cgi.c";
+    type Server = Settings;
+    type Dir = Directory;
+    const ACTS_UNASKED: bool = true;
+    const DIRECTIVES: &'static [Row<Cgi>] = rows::CGI;
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        register(hooks);
+    }
+}
+
+impl Module for Cgid {
+    const NAME: &'static str = "cgid_module";
+    const FILE: &'static str = "mod_cgid.c";
+    type Server = Settings;
+    type Dir = Directory;
+    const ACTS_UNASKED: bool = true;
+    const DIRECTIVES: &'static [Row<Cgid>] = rows::CGID;
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        register(hooks);
+    }
+}
+
+fn register<M: Kind>(hooks: &mut Hooks<'_, M>) {
+    for name in ["cgi-script", "application/x-httpd-cgi"] {
+        hooks.handler(name, handle);
+    }
+}
+
+/// Source: `cgi_handler`, `cgid_handler`
+fn handle<'r, M: Kind>(bound: Bound<'r, M>, request: &'r mut Request) -> Step<'r> {
+    match respond::may_run::<M>(request) {
+        Ok(()) => Step::Pending(Box::pin(respond::respond(bound, request))),
+        Err((status, number, text)) => {
+            Step::Pending(Box::pin(respond::refuse(bound, request, status, number, text)))
+        }
+    }
+}
+
+/// The companion that starts programs, if one of the modules is active. At most `programs_max` run
+/// at a time.
+///
+/// # Errors
+/// Its line can't be created.
+pub fn companion(server: &Arc<Server>, programs_max: usize) -> Result<Option<Companion>, String> {
+    let slots = [server.registry.slot_of::<Cgi>(), server.registry.slot_of::<Cgid>()];
+    let settings: Vec<Arc<Settings>> = slots
+        .into_iter()
+        .flatten()
+        .filter_map(|slot| server.main().server.share::<Settings>(slot))
+        .collect();
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    let line = Line::new().map_err(|error| format!("no line to a companion: {error}"))?;
+    let line = Arc::new(line);
+    for settings in settings {
+        let _ = settings.spawner.0.set(line.clone());
+    }
+    Ok(Some(Companion {
+        name: "companion that starts CGI programs".to_owned(),
+        line,
+        is_child: true,
+        run: Arc::new(move |line, _| spawner::run(line, programs_max)),
+    }))
+}

@@ -1,0 +1,278 @@
+//! Runs a program for a request, and makes the response of what it writes.
+//!
+//! Source: `cgi_handler`, `cgid_handler`, `cgi_handle_response`.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::BStr;
+use mpm::Line;
+use mpm::companion::spawner::Outcome;
+use server::body::Body;
+use server::core::OptionFlags;
+use server::hooks::{Bound, Verdict};
+use server::log::Level;
+use server::redirect::internal_redirect_handler;
+use server::request::{FileKind, PathInfoUse, Request};
+use wire::Method;
+use wire::script_head::{ScriptFault, ScriptHead};
+
+use super::Kind;
+use super::conversation::{Broken, Conversation};
+use super::error_lines::ErrorLines;
+use super::output::Output;
+use super::program::Program;
+use super::script_log::Entry;
+use crate::core::handler::condition;
+use crate::proxy::mod_proxy::relay::Announced;
+use crate::util_script::head::{log, put};
+use crate::util_script::variables::{add_cgi, add_common};
+
+/// The status of the response, the number and the text of the message.
+type Refusal = (u16, u32, &'static str);
+
+/// Whether a request may run its file at all.
+pub(super) fn may_run<M: Kind>(request: &Request) -> Result<(), Refusal> {
+    let [closed, included, missing, folder, path_info] = M::REFUSED;
+    let file = &request.resource.file;
+    let core = &request.plan.core;
+    if !core.options.flags().has(OptionFlags::EXEC_CGI) && !is_script_alias(request) {
+        return Err((403, closed, "Options ExecCGI is off in this directory"));
+    }
+    if is_raw(request) && request.main.is_some() {
+        return Err((403, included, "attempt to include NPH CGI script"));
+    }
+    match file.kind {
+        FileKind::None => return Err((404, missing, "script not found or unable to stat")),
+        FileKind::Directory => return Err((403, folder, "attempt to invoke directory as script")),
+        _ => {}
+    }
+    let is_path_refused = core.accept_path_info.get() == Some(&PathInfoUse::Reject);
+    if is_path_refused && !request.resource.path_info.is_empty() {
+        return Err((404, path_info, "AcceptPathInfo off disallows user's path"));
+    }
+    Ok(())
+}
+
+/// Source: `is_scriptaliased`
+fn is_script_alias(request: &Request) -> bool {
+    let kind = request.notes.get(b"alias-forced-type");
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"cgi-script"))
+}
+
+/// Whether the program writes the whole response (`nph-`).
+fn is_raw(request: &Request) -> bool {
+    let name = request.resource.filename.rsplit(|byte| *byte == b'/').next();
+    name.is_some_and(|name| name.starts_with(b"nph-"))
+}
+
+/// Responds to a request that may not run its file.
+///
+/// Source: `log_scripterror`
+pub(super) async fn refuse<M: Kind>(
+    bound: Bound<'_, M>,
+    request: &mut Request,
+    status: u16,
+    number: u32,
+    text: &'static str,
+) -> Verdict {
+    let file = BStr::new(&request.resource.filename);
+    request.log::<M>(Level::Error, number, format_args!("{text}: {file}"));
+    if let Some(entry) = Entry::new(&bound.server.log, request, status) {
+        entry.error(text).write(request).await;
+    }
+    Verdict::Status(status)
+}
+
+pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Verdict {
+    add_common::<M>(request).await;
+    add_cgi(request).await;
+    let mut conversation = match begin(bound, request).await {
+        Ok(conversation) => conversation,
+        Err(status) => return Verdict::Status(status),
+    };
+    let mut kept = Vec::new();
+    if bound.server.log.path.is_some() && matches!(request.head.method, Method::POST | Method::PUT)
+    {
+        kept.reserve_exact(bound.server.log.buffer);
+    }
+    if let Err(why) = conversation.send(request, &mut kept).await {
+        return Verdict::Status(unsent::<M>(request, &why));
+    }
+    if is_raw(request) {
+        return raw(request, conversation).await;
+    }
+    let mut head = ScriptHead::new();
+    let read = conversation.read_head(&mut head).await;
+    put::<M>(request, &head, read.is_ok());
+    // The program's own length is not believed: see `ap_trust_cgilike_cl`.
+    let fields = &mut request.response.headers_out;
+    if !request.env.contains(b"ap_trust_cgilike_cl") {
+        fields.unset(b"Content-Length");
+    }
+    fields.unset(b"Transfer-Encoding");
+    match read {
+        Ok(()) => answer(request, &head, conversation).await,
+        Err(why) => {
+            let status = broken::<M>(request, &why, &mut conversation);
+            fail(bound, request, status, (&why, &kept), conversation).await
+        }
+    }
+}
+
+/// Starts the program.
+async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Conversation, u16> {
+    let main = request.engine.server.main().clone();
+    let slot = request.engine.server.registry.slot_of::<M>();
+    let settings = slot.and_then(|slot| main.server.get::<super::Settings>(slot));
+    let line: Option<&Arc<Line>> = settings.and_then(|settings| settings.spawner.0.get());
+    // `tamarack explain` starts nothing.
+    let line = line.ok_or_else(|| io::Error::other("only a running server starts programs"));
+    let program = match line {
+        Ok(line) => Program::start(request, line).await,
+        Err(error) => Err(error),
+    };
+    let timeout = bound.dir.timeout.get().copied().filter(|timeout| !timeout.is_zero());
+    match program {
+        Ok(program) => {
+            let lines = ErrorLines::new(request, M::FILE);
+            let timeout: Duration = timeout.unwrap_or_else(|| request.host.core.timeout());
+            Ok(Conversation::new(program, lines, timeout))
+        }
+        Err(error) => {
+            let file = BStr::new(&request.resource.filename);
+            let text = format_args!("couldn't spawn child process: {file}: {error}");
+            request.log::<M>(Level::Error, M::NOT_STARTED, text);
+            Err(if error.kind() == io::ErrorKind::WouldBlock { 503 } else { 500 })
+        }
+    }
+}
+
+/// The status of the response to a request whose body did not reach the program.
+fn unsent<M: Kind>(request: &Request, why: &Broken) -> u16 {
+    match why {
+        Broken::Client(error) => {
+            let text = format_args!("Error reading request entity data");
+            request.log::<M>(Level::Error, M::UNREAD, text);
+            error.status(request)
+        }
+        _ => 504,
+    }
+}
+
+/// A response without a head of ours.
+async fn raw(request: &mut Request, conversation: Conversation) -> Verdict {
+    request.response.filters.clear();
+    request.response.is_raw = true;
+    request.head.header_only = false;
+    request.response.body = Output::body(conversation, false).await;
+    Verdict::Ok
+}
+
+/// A response with a head.
+async fn answer(
+    request: &mut Request,
+    head: &ScriptHead,
+    mut conversation: Conversation,
+) -> Verdict {
+    if head.status.is_none()
+        && request.head.method == Method::GET
+        && let Some(status) = condition(request)
+    {
+        conversation.discard().await;
+        conversation.program.finish();
+        return Verdict::Status(status);
+    }
+    let location = request.response.headers_out.get(b"Location").map(<[u8]>::to_vec);
+    let Some(location) = location.filter(|_| request.response.status == 200) else {
+        let is_head = request.head.header_only;
+        let told = request.response.headers_out.get(b"Content-Length");
+        if let Some(length) = told.and_then(wire::chars::decimal).filter(|_| is_head) {
+            request.response.body = Body::Stream(Box::pin(Announced(length)));
+            return Verdict::Ok;
+        }
+        request.response.body = Output::body(conversation, is_head).await;
+        return Verdict::Ok;
+    };
+    conversation.discard().await;
+    conversation.program.finish();
+    if location.first() != Some(&b'/') {
+        return Verdict::Status(302);
+    }
+    // HEAD has the number of GET, and stays.
+    if request.head.method != Method::GET {
+        request.head.method = Method::GET;
+        request.head.method_name = Cow::Borrowed(b"GET");
+    }
+    request.head.headers_in.unset(b"Content-Length");
+    internal_redirect_handler(request, &location).await
+}
+
+/// Logs why there is no head; returns the status of the response.
+fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversation) -> u16 {
+    let outcome = if conversation.has_ended { conversation.program.outcome() } else { None };
+    match (outcome, why) {
+        (Some(Outcome::Busy), _) => {
+            let file = BStr::new(&request.resource.filename);
+            let text = format_args!("couldn't spawn child process: {file}: too many programs wait");
+            request.log::<M>(Level::Error, M::NOT_STARTED, text);
+            return 503;
+        }
+        (Some(Outcome::NotStarted(_, errno)), _) => {
+            let cause = nix::errno::Errno::from_raw(errno).desc();
+            let file = BStr::new(&request.resource.filename);
+            let line = format!("({errno}){cause}: exec of '{file}' failed");
+            conversation.lines.log(line.as_bytes());
+        }
+        _ => {}
+    }
+    match why {
+        Broken::Fault(ScriptFault::Malformed(line)) => {
+            let details = format!("Bad header: {line}");
+            log::<M>(request, "malformed header from script", Some(&details));
+            500
+        }
+        Broken::Fault(fault) => {
+            log::<M>(request, &fault.to_string(), None);
+            fault.status()
+        }
+        Broken::Late => {
+            log::<M>(request, "Script timed out before returning headers", None);
+            504
+        }
+        Broken::Unreadable | Broken::Client(_) => 500,
+    }
+}
+
+/// Ends a program without a head, and writes `ScriptLog`.
+///
+/// Source: `log_script`
+async fn fail<M: Kind>(
+    bound: Bound<'_, M>,
+    request: &mut Request,
+    status: u16,
+    (why, kept): (&Broken, &[u8]),
+    mut conversation: Conversation,
+) -> Verdict {
+    let bad_line = match why {
+        Broken::Fault(ScriptFault::Malformed(line)) => line.to_vec(),
+        _ => Vec::new(),
+    };
+    let is_late = matches!(why, Broken::Late);
+    match Entry::new(&bound.server.log, request, status) {
+        Some(entry) => {
+            let entry = entry.head(request, kept, &bad_line);
+            let output = if is_late { Vec::new() } else { conversation.rest().await };
+            entry.output(&output).write(request).await;
+        }
+        None if !is_late => conversation.discard().await,
+        None => {}
+    }
+    if !is_late {
+        conversation.finish_errors().await;
+        conversation.program.finish();
+    }
+    Verdict::Status(status)
+}
