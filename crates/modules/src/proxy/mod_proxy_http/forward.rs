@@ -1,8 +1,10 @@
 //! A request is forwarded to an HTTP server. Source: `proxy_http_handler`.
 
+use std::cell::Cell;
 use std::io;
 
 use bstr::BStr;
+use rt::Pooled;
 use rustix::io::Errno;
 use server::errors;
 use server::hooks::Verdict;
@@ -31,32 +33,36 @@ const KEPT_BYTES: usize = 64 * 1024;
 const KEPT: usize = 256;
 
 thread_local! {
-    /// This loop's buffers that no exchange makes use of.
+    /// This loop's buffers that no exchange makes use of. An exchange has some only while it sends
+    /// or receives: the same ones serve all exchanges of a turn, and stay in the processor's cache.
     static BUFFERS: rt::Pool<Buffers> = rt::Pool::new("proxied requests", KEPT);
+    /// The head of the request that is being sent.
+    static OUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// What an exchange needs until the head of the response is there.
+/// What an exchange needs from the first byte of the response until its head is there.
 #[derive(Default)]
 struct Buffers {
-    out: Vec<u8>,
     input: Vec<u8>,
     head: ResponseHead,
     parser: ResponseParser,
 }
 
 impl Buffers {
-    fn clear(&mut self) {
-        self.out.clear();
-        self.input.clear();
-        self.out.shrink_to(KEPT_BYTES);
-        self.input.shrink_to(KEPT_BYTES);
-        self.head.clear();
-        self.parser.reset();
+    /// Empty ones.
+    fn take() -> Pooled<Buffers> {
+        let mut buffers = BUFFERS.with(|pool| pool.take(Buffers::default));
+        buffers.input.clear();
+        buffers.input.shrink_to(KEPT_BYTES);
+        buffers.head.clear();
+        buffers.parser.reset();
+        buffers
     }
 }
 
-/// What a response's head says of its body.
+/// A response whose head has been read.
 struct Begun {
+    buffers: Pooled<Buffers>,
     /// Bytes of the head.
     consumed: usize,
     framing: Framing,
@@ -96,27 +102,23 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
         waits: if waits { asks.wait(exchange) } else { None },
         upgrade: if is_http10 { None } else { upgrade::asked(exchange) },
     };
-    let mut buffers = BUFFERS.with(|pool| pool.take(Buffers::default));
-    let (backend, begun) = ask(exchange, options, &mut buffers, body, &shape).await?;
-    check_names(exchange, &buffers)?;
-    answer::take(exchange, &buffers.head, &buffers.input);
+    let (backend, begun) = ask(exchange, options, body, &shape).await?;
+    let Buffers { head, input, .. } = &*begun.buffers;
+    check_names(exchange, head, input)?;
+    answer::take(exchange, head, input);
     exchange.note_status();
     if let Some(error) = overridden(exchange) {
         return Err(error);
     }
     if let (101, Some(protocol)) = (exchange.request.response.status, &shape.upgrade) {
-        let mut received = buffers.head.preread(&buffers.input).to_vec();
-        received.extend_from_slice(buffers.input.get(begun.consumed..).unwrap_or_default());
-        buffers.clear();
+        let mut received = head.preread(input).to_vec();
+        received.extend_from_slice(input.get(begun.consumed..).unwrap_or_default());
         upgrade::switch(exchange, protocol, backend, received, busy);
         return Ok(Verdict::Ok);
     }
-    let keeps = shape.keeps && !begun.is_unsent && buffers.head.is_persistent(begun.framing);
+    let keeps = shape.keeps && !begun.is_unsent && head.is_persistent(begun.framing);
     let source = Source::new(exchange, (backend, busy), ProxyHttp::FILE, keeps);
-    let Buffers { head, input, .. } = &*buffers;
-    let set = body::set(exchange.request, (head, input, begun.consumed), source, begun.framing);
-    buffers.clear();
-    set?;
+    body::set(exchange.request, (head, input, begun.consumed), source, begun.framing)?;
     Ok(Verdict::Ok)
 }
 
@@ -125,12 +127,10 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
 async fn ask(
     exchange: &mut Exchange<'_>,
     mut options: Options<'_>,
-    buffers: &mut Buffers,
     mut body: Outgoing,
     shape: &Shape,
 ) -> Result<(Backend, Begun), u16> {
     loop {
-        buffers.clear();
         let mut backend = match Backend::connect(exchange, options).await {
             Ok(backend) => backend,
             Err(status) => {
@@ -138,7 +138,7 @@ async fn ask(
                 return Err(status);
             }
         };
-        let errno = match attempt(exchange, &mut backend, buffers, &mut body, shape).await {
+        let errno = match attempt(exchange, &mut backend, &mut body, shape).await {
             Ok(begun) => return Ok((backend, begun)),
             Err(Failed::Status(status)) => {
                 if status == 503 {
@@ -177,8 +177,8 @@ fn check_coding(request: &mut Request) -> Result<(), u16> {
 }
 
 /// Whether all names of fields are tokens (`check_headers`).
-fn check_names(exchange: &mut Exchange<'_>, buffers: &Buffers) -> Result<(), u16> {
-    let Err(found) = buffers.head.check(&buffers.input) else { return Ok(()) };
+fn check_names(exchange: &mut Exchange<'_>, head: &ResponseHead, input: &[u8]) -> Result<(), u16> {
+    let Err(found) = head.check(input) else { return Ok(()) };
     let request = &mut *exchange.request;
     request.log_core(Level::Error, found.log_number(), &found.to_string(), None);
     request.keep(errors::EndsConnection);
@@ -237,25 +237,34 @@ fn options(exchange: &Exchange<'_>, is_http10: bool) -> Options<'static> {
 async fn attempt(
     exchange: &mut Exchange<'_>,
     backend: &mut Backend,
-    buffers: &mut Buffers,
     body: &mut Outgoing,
     shape: &Shape,
 ) -> Result<Begun, Failed> {
     let timeout = exchange.timeout();
     exchange.note_port(&backend.stream);
-    request_head::write(exchange, shape, &mut buffers.out).map_err(|why| {
-        let text = format!("{why}");
-        Failed::Status(fault::answer::<ProxyHttp>(exchange.request, 400, &text))
-    })?;
-    body.write_first(exchange.request, &mut buffers.out);
-    let sent = match backend.stream.write_all(&buffers.out, timeout).await {
+    let mut out = OUT.take();
+    out.clear();
+    let sent = match request_head::write(exchange, shape, &mut out) {
+        Ok(()) => {
+            body.write_first(exchange.request, &mut out);
+            backend.stream.write_all(&out, timeout).await
+        }
+        Err(why) => {
+            OUT.set(out);
+            let status = fault::answer::<ProxyHttp>(exchange.request, 400, &format!("{why}"));
+            return Err(Failed::Status(status));
+        }
+    };
+    exchange.count_sent(out.len() as u64);
+    out.shrink_to(KEPT_BYTES);
+    OUT.set(out);
+    let sent = match sent {
         Ok(()) if shape.waits.is_some() => Ok(0),
         Ok(()) => body.send_rest(exchange.request, &mut backend.stream, timeout).await,
         Err(error) => Err(SendError::Backend(error)),
     };
-    exchange.count_sent(buffers.out.len() as u64);
     let broken = is_broken(exchange, sent)?;
-    let outcome = read_head(exchange, backend, buffers, body, shape).await;
+    let outcome = read_head(exchange, backend, body, shape).await;
     match (outcome, broken) {
         (Err(Failed::Unanswered(_)), Some(errno)) => Err(Failed::Unanswered(Some(errno))),
         (outcome, _) => outcome,
@@ -287,7 +296,6 @@ fn is_broken(
 async fn read_head(
     exchange: &mut Exchange<'_>,
     backend: &mut Backend,
-    buffers: &mut Buffers,
     body: &mut Outgoing,
     shape: &Shape,
 ) -> Result<Begun, Failed> {
@@ -295,12 +303,13 @@ async fn read_head(
     let rules = rules(exchange, shape);
     let mut waits = shape.waits;
     let handle = backend.stream.handle();
+    let mut deadline = handle.deadline(waits.unwrap_or(timeout));
+    // Without buffers. What it finds, the read finds again.
+    let _ = backend.stream.readable(deadline).await;
+    let mut buffers = Buffers::take();
     loop {
         buffers.input.reserve(READ_BYTES);
-        let read = backend
-            .stream
-            .read(&mut buffers.input, handle.deadline(waits.unwrap_or(timeout)))
-            .await;
+        let read = backend.stream.read(&mut buffers.input, deadline).await;
         let (count, errno) = match read {
             Ok(count) => (count, None),
             // Among the fields it counts as the end of the connection.
@@ -312,14 +321,10 @@ async fn read_head(
             Err(error) => (0, Errno::from_io_error(&error)),
         };
         if count == 0 {
-            if !buffers.parser.has_begun() && buffers.input.is_empty() {
-                return Err(Failed::Unanswered(errno));
-            }
-            let found = buffers.parser.end_of_input(rules.dialect);
-            return Err(Failed::Status(refuse(exchange, &found)));
+            return Err(ended(exchange, &buffers, &rules, errno));
         }
         loop {
-            let Buffers { input, head, parser, .. } = buffers;
+            let Buffers { input, head, parser } = &mut *buffers;
             match parser.parse(head, input, &rules) {
                 ResponseProgress::NeedMore => break,
                 ResponseProgress::Interim { consumed } => {
@@ -341,7 +346,8 @@ async fn read_head(
                     let framing = head.framing(input, exchange.request.head.header_only);
                     let framing =
                         framing.map_err(|found| Failed::Status(refuse(exchange, &found)))?;
-                    return Ok(Begun { consumed, framing, is_unsent: waits.is_some() });
+                    let is_unsent = waits.is_some();
+                    return Ok(Begun { buffers, consumed, framing, is_unsent });
                 }
                 ResponseProgress::Refused(found) => {
                     if matches!(*found, wire::response::Fault::TooManyInterims(_)) {
@@ -352,7 +358,22 @@ async fn read_head(
                 }
             }
         }
+        deadline = handle.deadline(waits.unwrap_or(timeout));
     }
+}
+
+/// What the end of the connection means before that of the head.
+fn ended(
+    exchange: &mut Exchange<'_>,
+    buffers: &Buffers,
+    rules: &ResponseRules<'_>,
+    errno: Option<Errno>,
+) -> Failed {
+    if !buffers.parser.has_begun() && buffers.input.is_empty() {
+        return Failed::Unanswered(errno);
+    }
+    let found = buffers.parser.end_of_input(rules.dialect);
+    Failed::Status(refuse(exchange, &found))
 }
 
 /// Apache counts status lines as bytes received, but no fields.
