@@ -1,10 +1,12 @@
 //! A connection while it carries a request and its response: records go out and come in at the same
 //! time, since a server may respond before it has read the request's body.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
 use std::time::Duration;
 
 use rt::Deadline;
@@ -20,6 +22,27 @@ use crate::proxy::mod_proxy::workers::Worker;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
+
+/// The longest buffers that a loop keeps, bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Empty buffers, to receive into and for records. A conversation has none while it waits: all
+    /// of a turn use the same ones, which stay in the processor's cache.
+    static RECEIVED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static RECORDS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// An empty buffer for records.
+pub(super) fn take_records() -> Vec<u8> {
+    RECORDS.take()
+}
+
+fn give_back(mut buffer: Vec<u8>, place: &'static LocalKey<Cell<Vec<u8>>>) {
+    buffer.clear();
+    buffer.shrink_to(KEPT_BYTES);
+    place.set(buffer);
+}
 
 /// A request in progress.
 pub(super) struct Conversation {
@@ -190,14 +213,23 @@ impl Conversation {
         if self.at == self.received.len() && self.has_sent_all() {
             self.backend.give_back();
         }
+        give_back(self.received, &RECEIVED);
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.received.drain(..self.at);
-        self.at = 0;
-        self.received.reserve(READ_BYTES);
         let deadline = self.deadline();
-        let count = ready!(self.backend.stream.poll_read(cx, &mut self.received, deadline));
+        let mut received = std::mem::take(&mut self.received);
+        received.drain(..std::mem::take(&mut self.at));
+        if received.capacity() == 0 {
+            received = RECEIVED.take();
+        }
+        received.reserve(READ_BYTES);
+        let count = self.backend.stream.poll_read(cx, &mut received, deadline);
+        match received.is_empty() {
+            true => give_back(received, &RECEIVED),
+            false => self.received = received,
+        }
+        let count = ready!(count);
         self.deadline = None;
         match count {
             Ok(0) => Poll::Ready(Err(Broken::Fault(self.decoder.end_of_input()))),
@@ -224,11 +256,14 @@ impl Conversation {
             if self.sent < self.outgoing.len() && !self.poll_write(cx) {
                 return Ok(false);
             }
+            self.sent = 0;
             if self.is_complete {
+                if self.outgoing.capacity() > 0 {
+                    give_back(std::mem::take(&mut self.outgoing), &RECORDS);
+                }
                 return Ok(false);
             }
             self.outgoing.clear();
-            self.sent = 0;
             match self.upload.poll_next(cx, Some(body)) {
                 Poll::Pending => return Ok(true),
                 Poll::Ready(Some(Ok(piece))) => write_stdin(&mut self.outgoing, &piece),

@@ -19,7 +19,7 @@ use wire::script_head::{
 };
 
 use super::ProxyFcgi;
-use super::conversation::{Broken, Conversation, Said, write_stdin};
+use super::conversation::{Broken, Conversation, Said, take_records, write_stdin};
 use super::rest::{Log, Rest};
 use super::upload;
 use super::variables;
@@ -32,6 +32,9 @@ use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::spool::Limits;
 use crate::proxy::mod_proxy::upload::Upload;
 use crate::util_script::head::{log, put};
+
+/// Room for the variables of most requests, bytes.
+const RECORDS_BYTES: usize = 2048;
 
 /// Most bytes of a response that are read while the request's body is still being sent.
 const EARLY_BYTES: usize = 1 << 20;
@@ -61,7 +64,6 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     variables::add(exchange.request).await;
     // An idle connection occupies a process of PHP-FPM: none is kept unless that is configured.
     let mut options = OPTIONS.for_worker(exchange.worker, false);
-    let mut records = begin(exchange.request, options.keeps, &body)?;
     let timeout = exchange.timeout();
     loop {
         let busy = Busy::new(&exchange.worker.state);
@@ -73,10 +75,10 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
             }
         };
         let may_repeat = backend.is_reused && body.may_repeat(exchange.request);
-        let own = if may_repeat { records.clone() } else { std::mem::take(&mut records) };
+        let records = begin(exchange.request, options.keeps, &body)?;
         let upload = Upload::of(&body);
         let conversation =
-            Conversation::new(exchange.worker, (backend, busy), timeout, own, upload);
+            Conversation::new(exchange.worker, (backend, busy), timeout, records, upload);
         let mut dialog = Dialog::new(exchange.request, conversation);
         let Err(why) = dialog.read_head(exchange.request).await else {
             return dialog.respond(exchange).await;
@@ -94,7 +96,8 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
 /// The records of a request, as far as its body is known.
 fn begin(request: &Request, keeps: bool, body: &Outgoing) -> Result<Vec<u8>, u16> {
     let first: usize = body.first().iter().map(Bytes::len).sum();
-    let mut records = Vec::with_capacity(2048 + first);
+    let mut records = take_records();
+    records.reserve(RECORDS_BYTES + first);
     records.extend_from_slice(&begin_request(Role::Responder, keeps));
     let skipped = match write_params(&mut records, request.env.iter()) {
         Ok(skipped) => skipped.0,

@@ -88,19 +88,18 @@ pub(super) struct Log {
     connection: Rc<ConnectionInfo>,
     engine: Rc<server::engine::Engine>,
     /// The server's own port, if it is not the scheme's.
-    port: String,
+    port: Option<u16>,
 }
 
 impl Log {
     /// Of a request.
     pub fn of(request: &Request) -> Log {
         let port = request.server_port();
-        let is_default = port == request.default_port();
         Log {
             host: request.host.clone(),
             connection: request.connection.clone(),
             engine: request.engine.clone(),
-            port: if is_default { String::new() } else { format!(":{port}") },
+            port: (port != request.default_port()).then_some(port),
         }
     }
 
@@ -135,7 +134,8 @@ impl Log {
 
     /// Logs that there is no response.
     pub fn dispatching(&self, details: &str) {
-        let text = format!("Error dispatching request to {}: {details}", self.port);
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let text = format!("Error dispatching request to {port}: {details}");
         self.write(Level::Error, 1075, text.as_bytes());
     }
 
