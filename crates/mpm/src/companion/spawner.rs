@@ -2,10 +2,10 @@
 //!
 //! A question is a [`StartOrder`] with three descriptors, the program's standard input, output and
 //! error; an order that is too long for a message is in a fourth, a file in memory. The answer
-//! comes when the program has ended, or at once if it can't be started. An asker that closes its end
-//! before wants the program ended, with all that it has started; one that sends a byte before it
-//! closes has all of the output, and wants only the program itself ended, as Apache does: what that
-//! has left running in the background goes on.
+//! comes when the program has ended, or at once if it can't be started. An asker that closes its
+//! end before wants the program ended, with all that it has started; one that sends a byte before
+//! it closes has all of the output, and wants only the program itself ended, as Apache does: what
+//! that has left running in the background goes on.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
