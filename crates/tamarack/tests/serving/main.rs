@@ -59,6 +59,7 @@ mod others;
 mod persisted;
 mod php;
 mod php_full;
+mod programs;
 mod proxied;
 mod proxied_tls;
 mod published;

@@ -16,7 +16,7 @@ use crate::site::{PROGRAM, Site, is_root};
 /// The longest time for a shape to shrink: one more process each second, then twice as many.
 const SHRINK_PATIENCE: Duration = Duration::from_secs(90);
 /// The lines for an MPM.
-fn shape(mpm: &str, more: &str) -> String {
+pub fn shape(mpm: &str, more: &str) -> String {
     format!(
         "LoadModule mpm_{mpm}_module modules/mod_mpm_{mpm}.so\n\
          LoadModule dir_module modules/mod_dir.so\n\
