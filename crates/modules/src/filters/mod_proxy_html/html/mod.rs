@@ -31,7 +31,7 @@ use open::Open;
 use text::{Before, Run};
 
 /// Most bytes of a tag or a comment, and of a document that waits for its end.
-pub const TOKEN_BYTES: usize = 16 << 20;
+pub const TOKEN_BYTES: usize = 4 << 20;
 
 /// Below this length, a token is read again with each piece of the document.
 const PATIENT_BYTES: usize = 4096;
