@@ -4,13 +4,23 @@ use std::path::Path;
 
 use crate::browser::{Browser, File, hidden, large_file};
 use crate::compared::Mask;
-use crate::services::{DATABASE, DATABASE_PASSWORD, FPM, MARIADB, MARIADB_INSTALL, MYSQLI};
+use crate::services::{
+    DATABASE, DATABASE_PASSWORD, FPM, MARIADB, MARIADB_INSTALL, MYSQLI, PRINT_DEFAULTS,
+};
 use crate::stack::Application;
 use crate::{APACHE, compare};
 
 const ADMINER: Application = Application {
     name: "Adminer",
-    needs: &[APACHE, FPM, MARIADB, MARIADB_INSTALL, MYSQLI, "/etc/adminer/conf.php"],
+    needs: &[
+        APACHE,
+        FPM,
+        MARIADB,
+        MARIADB_INSTALL,
+        PRINT_DEFAULTS,
+        MYSQLI,
+        "/etc/adminer/conf.php",
+    ],
     folders: &["/usr/share/adminer", "/etc/adminer"],
     naming: (
         &["/etc/adminer/conf.php", "/etc/apache2/conf-available/adminer.conf"],

@@ -17,6 +17,8 @@ pub const FPM_SOCKET: &str = "/run/php/php8.2-fpm.sock";
 pub const MARIADB: &str = "/usr/sbin/mariadbd";
 /// Creates the tables of the server itself.
 pub const MARIADB_INSTALL: &str = "/usr/bin/mariadb-install-db";
+/// A program of the client's package that the installer calls.
+pub const PRINT_DEFAULTS: &str = "/usr/bin/my_print_defaults";
 /// The extension of PHP that asks it.
 pub const MYSQLI: &str = "/etc/php/8.2/fpm/conf.d/20-mysqli.ini";
 const MARIADB_SOCKET: &str = "/run/mysqld/mysqld.sock";

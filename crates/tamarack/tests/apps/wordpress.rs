@@ -6,7 +6,9 @@ use std::path::Path;
 
 use crate::browser::{Browser, File, between, hidden, large_file};
 use crate::compared::Mask;
-use crate::services::{DATABASE, DATABASE_PASSWORD, FPM, MARIADB, MARIADB_INSTALL, MYSQLI, folder};
+use crate::services::{
+    DATABASE, DATABASE_PASSWORD, FPM, MARIADB, MARIADB_INSTALL, MYSQLI, PRINT_DEFAULTS, folder,
+};
 use crate::stack::Application;
 use crate::{APACHE, compare};
 
@@ -17,6 +19,7 @@ const WORDPRESS: Application = Application {
         FPM,
         MARIADB,
         MARIADB_INSTALL,
+        PRINT_DEFAULTS,
         MYSQLI,
         "/usr/share/wordpress/wp-config.php",
         "/usr/share/wordpress/wp-content/themes/twentytwentyone/style.css",
