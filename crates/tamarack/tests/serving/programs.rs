@@ -25,6 +25,15 @@ esac
 printf 'Content-Type: text/plain\\n\\n%s\\n' $PPID
 ";
 
+/// Writes more than a pipe holds before it reads, and does something after its output has ended for
+/// a client that wants only the head.
+const TALKER: &str = "#!/bin/sh
+printf 'Content-Type: text/plain\\n\\n'
+head -c 100000 /dev/zero
+wc -c
+echo done >\"$QUERY_STRING\"
+";
+
 fn site(name: &str, mpm: &str, more: &str) -> Site {
     let mut site = Site::new(&format!("{name}-{mpm}"));
     fs::create_dir_all(site.path("cgi-bin")).unwrap();
@@ -32,6 +41,8 @@ fn site(name: &str, mpm: &str, more: &str) -> Site {
     fs::set_permissions(site.path("cgi-bin/run"), fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir_all(site.path("told")).unwrap();
     fs::set_permissions(site.path("told"), fs::Permissions::from_mode(0o777)).unwrap();
+    site.write("cgi-bin/talk", TALKER);
+    fs::set_permissions(site.path("cgi-bin/talk"), fs::Permissions::from_mode(0o755)).unwrap();
     let module = if mpm == "prefork" { "cgi" } else { "cgid" };
     let modules = ["alias", "unixd", module];
     let modules = modules.map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
@@ -114,6 +125,30 @@ fn a_spawner_that_is_killed_is_replaced() {
             second != first
         });
         assert!(site.error_log().contains("ended unexpectedly"), "{}", site.error_log());
+    }
+}
+
+#[test]
+fn a_program_may_write_before_it_reads() {
+    for mpm in MPMS {
+        let site = site("talking", mpm, "");
+        let (told, body) = (site.path("told/post"), vec![b'x'; 300_000]);
+        let mut client = site.client();
+        let head = format!(
+            "POST /cgi-bin/talk?{} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+            told.display(),
+            body.len()
+        );
+        client.send(&[head.as_bytes(), &body].concat()).unwrap();
+        let answer = client.answer().unwrap();
+        assert_eq!(answer.status, 200);
+        assert!(answer.body.ends_with(b"\x00300000\n"), "{} bytes", answer.body.len());
+        // HEAD ends no program in the middle of its work.
+        let told = site.path("told/head");
+        let head = format!("HEAD /cgi-bin/talk?{} HTTP/1.1\r\nHost: x\r\n\r\n", told.display());
+        client.send(head.as_bytes()).unwrap();
+        assert_eq!(client.head().unwrap().status, 200);
+        site.wait_until("the end of its work", || told.exists());
     }
 }
 

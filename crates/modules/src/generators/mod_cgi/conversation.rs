@@ -97,9 +97,12 @@ impl Conversation {
     ) -> Poll<Result<(), Broken>> {
         loop {
             self.poll_errors(cx);
-            if self.received.len() < OUTPUT_BYTES && !self.has_ended {
-                // What is wrong with the output shows when the head is read.
-                let _ = self.poll_receive(cx, Deadline::NEVER);
+            // Up to the first wait, so that more output wakes this task. What is wrong with it
+            // shows when the head is read.
+            while self.received.len() < OUTPUT_BYTES
+                && !self.has_ended
+                && matches!(self.poll_receive(cx, Deadline::NEVER), Poll::Ready(Ok(_)))
+            {
             }
             let Some(input) = &mut self.program.input else { return Poll::Ready(Ok(())) };
             if self.unsent.is_empty() {

@@ -25,8 +25,8 @@ pub(super) struct Output {
 
 impl Output {
     /// The body of the rest of the output: bytes if its end is there already, so that the client
-    /// learns the length. A response to HEAD never has it.
-    pub async fn body(mut conversation: Conversation, is_head: bool) -> Body {
+    /// learns the length.
+    pub async fn body(mut conversation: Conversation) -> Body {
         std::future::poll_fn(|cx| {
             conversation.poll_errors(cx);
             while !conversation.has_ended && conversation.received.len() < PIECE_BYTES {
@@ -38,7 +38,7 @@ impl Output {
             Poll::Ready(())
         })
         .await;
-        if !conversation.has_ended || is_head {
+        if !conversation.has_ended {
             let waits_until = None;
             let output = Output { conversation: Some(conversation), waits_until, gave: false };
             return Body::Stream(Box::pin(output));
@@ -89,6 +89,15 @@ fn last(mut conversation: Conversation) -> Option<io::Result<Chunk>> {
     conversation.lines.log_rest();
     conversation.program.finish();
     (!rest.is_empty()).then(|| Ok(Chunk::Bytes(rest.into())))
+}
+
+/// The body of a response to HEAD: its length is unknown.
+pub(super) struct Unsent;
+
+impl BodyStream for Unsent {
+    fn poll_chunk(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        Poll::Ready(None)
+    }
 }
 
 impl BodyStream for Output {

@@ -22,7 +22,7 @@ use wire::script_head::{ScriptFault, ScriptHead};
 use super::Kind;
 use super::conversation::{Broken, Conversation};
 use super::error_lines::ErrorLines;
-use super::output::Output;
+use super::output::{Output, Unsent};
 use super::program::Program;
 use super::script_log::Entry;
 use crate::core::handler::condition;
@@ -167,7 +167,7 @@ async fn raw(request: &mut Request, conversation: Conversation) -> Verdict {
     request.response.filters.clear();
     request.response.is_raw = true;
     request.head.header_only = false;
-    request.response.body = Output::body(conversation, false).await;
+    request.response.body = Output::body(conversation).await;
     Verdict::Ok
 }
 
@@ -187,13 +187,19 @@ async fn answer(
     }
     let location = request.response.headers_out.get(b"Location").map(<[u8]>::to_vec);
     let Some(location) = location.filter(|_| request.response.status == 200) else {
-        let is_head = request.head.header_only;
-        let told = request.response.headers_out.get(b"Content-Length");
-        if let Some(length) = told.and_then(wire::chars::decimal).filter(|_| is_head) {
-            request.response.body = Body::Stream(Box::pin(Announced(length)));
-            return Verdict::Ok;
-        }
-        request.response.body = Output::body(conversation, is_head).await;
+        request.response.body = match request.head.header_only {
+            true => {
+                // The program may do more than write.
+                conversation.rest().await;
+                conversation.program.finish();
+                let told = request.response.headers_out.get(b"Content-Length");
+                match told.and_then(wire::chars::decimal) {
+                    Some(length) => Body::Stream(Box::pin(Announced(length))),
+                    None => Body::Stream(Box::pin(Unsent)),
+                }
+            }
+            false => Output::body(conversation).await,
+        };
         return Verdict::Ok;
     };
     conversation.discard().await;
