@@ -21,8 +21,8 @@ impl Memory {
     }
 }
 
-/// Asserts that the peak of each process is at most `max_kb`. In prefork other processes than before
-/// may be asked, so that the sum of all says little.
+/// Asserts that the peak of each process is at most `max_kb`. In prefork other processes than
+/// before may be asked, so that the sum of all says little.
 pub fn assert_each_peak_below(site: &Site, max_kb: u64) {
     for pid in site.children() {
         let peak = of_child_kb(pid, "VmHWM:");
