@@ -6,9 +6,11 @@ use bstr::BStr;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
-use wire::Table;
-use wire::script_head::ScriptHead;
+use wire::script_head::{ScriptFault, ScriptHead};
 use wire::table::Overlap;
+use wire::{Method, Table};
+
+use crate::core::handler::condition;
 
 /// Puts the fields of a head into the response. If it was not complete, those that are gathered
 /// up to its end are lost.
@@ -44,6 +46,41 @@ pub(crate) fn log<M: Module>(request: &Request, what: &str, details: Option<&str
         }
         None => request.log::<M>(Level::Error, 0, format_args!("{what}: {name}")),
     }
+}
+
+/// What a complete head means for the response: its framing is this server's, and the request's
+/// conditions hold for what has no `Status`.
+///
+/// # Errors
+/// The status of the response that the conditions ask for.
+pub(crate) fn finish(request: &mut Request, head: &ScriptHead) -> Result<(), u16> {
+    drop_framing(request);
+    let is_conditional = head.status.is_none() && request.head.method == Method::GET;
+    if is_conditional && let Some(status) = condition(request) {
+        return Err(status);
+    }
+    Ok(())
+}
+
+/// Removes the fields about framing; `ap_trust_cgilike_cl` keeps the length.
+pub(crate) fn drop_framing(request: &mut Request) {
+    let fields = &mut request.response.headers_out;
+    if !request.env.contains(b"ap_trust_cgilike_cl") {
+        fields.unset(b"Content-Length");
+    }
+    fields.unset(b"Transfer-Encoding");
+}
+
+/// Logs why a head can't be read; returns the status of the response.
+pub(crate) fn refuse<M: Module>(request: &Request, fault: &ScriptFault) -> u16 {
+    match fault {
+        ScriptFault::Malformed(line) => {
+            let details = format!("Bad header: {line}");
+            log::<M>(request, "malformed header from script", Some(&details));
+        }
+        fault => log::<M>(request, &fault.to_string(), None),
+    }
+    fault.status()
 }
 
 /// A time in the future is that of the request.

@@ -3,4 +3,5 @@
 
 pub(crate) mod environment;
 pub(crate) mod head;
+pub(crate) mod redirect;
 pub(crate) mod variables;

@@ -168,12 +168,14 @@ impl Conversation {
         }
     }
 
-    /// Reads the rest of the output and drops it, then the rest of the messages.
-    pub async fn discard(&mut self) {
+    /// Reads the rest of the output and drops it, then the rest of the messages, and lets the
+    /// program go.
+    pub async fn end(mut self) {
         while !self.has_ended && self.receive().await.is_ok() {
             self.received.clear();
         }
         self.finish_errors().await;
+        self.program.finish();
     }
 
     /// Reads the rest of the output, up to a bound.
@@ -183,7 +185,7 @@ impl Conversation {
     }
 
     /// Reads messages up to their end.
-    pub async fn finish_errors(&mut self) {
+    async fn finish_errors(&mut self) {
         let handle = self.program.output.handle();
         let deadline = handle.deadline(self.timeout);
         while let Some(errors) = &mut self.program.errors {

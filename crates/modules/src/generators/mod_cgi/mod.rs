@@ -40,7 +40,7 @@ server::config! {
     pub struct Settings {
         /// `ScriptLog`, with its length and buffer.
         pub log: ScriptLog,
-        /// The line to the companion; only the main server's counts.
+        /// The line to the companion.
         pub spawner: SpawnerLine,
     }
 }
@@ -53,9 +53,10 @@ server::config! {
     }
 }
 
-/// The line to the companion that starts programs; unset before the server runs.
+/// The line to the companion that starts programs, which all hosts share; unset before the server
+/// runs.
 #[derive(Clone, Debug, Default)]
-pub struct SpawnerLine(OnceLock<Arc<Line>>);
+pub struct SpawnerLine(Arc<OnceLock<Arc<Line>>>);
 
 impl Merge for SpawnerLine {
     fn merge(outer: &Self, _: &Self) -> Self {
@@ -123,7 +124,7 @@ fn handle<'r, M: Kind>(bound: Bound<'r, M>, request: &'r mut Request) -> Step<'r
     match respond::may_run::<M>(request) {
         Ok(()) => Step::Pending(Box::pin(respond::respond(bound, request))),
         Err((status, number, text)) => {
-            Step::Pending(Box::pin(respond::refuse(bound, request, status, number, text)))
+            Step::Pending(Box::pin(respond::deny(bound, request, status, number, text)))
         }
     }
 }

@@ -43,9 +43,8 @@ impl Output {
             let output = Output { conversation: Some(conversation), waits_until, gave: false };
             return Body::Stream(Box::pin(output));
         }
-        conversation.finish_errors().await;
         let rest = std::mem::take(&mut conversation.received);
-        conversation.program.finish();
+        conversation.end().await;
         if rest.is_empty() { Body::Empty } else { Body::Bytes(rest.into()) }
     }
 
@@ -69,8 +68,8 @@ impl Output {
             match conversation.poll_receive(cx, deadline) {
                 Poll::Ready(Ok(_)) => self.waits_until = None,
                 Poll::Ready(Err(error)) => {
-                    let text = b"(70007)The timeout specified has expired: output is incomplete";
-                    conversation.lines.log_about(Level::Error, 574, text);
+                    let text = format!("the output is incomplete: {error}");
+                    conversation.lines.log_about(Level::Error, 574, text.as_bytes());
                     self.conversation = None;
                     return Poll::Ready(Some(Err(error)));
                 }

@@ -2,19 +2,15 @@
 //!
 //! Source: `cgi_handler`, `cgid_handler`, `cgi_handle_response`.
 
-use std::borrow::Cow;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::BStr;
-use mpm::Line;
 use mpm::companion::spawner::Outcome;
 use server::body::Body;
 use server::core::OptionFlags;
 use server::hooks::{Bound, Verdict};
 use server::log::Level;
-use server::redirect::internal_redirect_handler;
 use server::request::{FileKind, PathInfoUse, Request};
 use wire::Method;
 use wire::script_head::{ScriptFault, ScriptHead};
@@ -25,9 +21,9 @@ use super::error_lines::ErrorLines;
 use super::output::{Output, Unsent};
 use super::program::Program;
 use super::script_log::Entry;
-use crate::core::handler::condition;
 use crate::proxy::mod_proxy::relay::Announced;
-use crate::util_script::head::{log, put};
+use crate::util_script::head::{drop_framing, finish, log, put, refuse};
+use crate::util_script::redirect::to_local;
 use crate::util_script::variables::{add_cgi, add_common};
 
 /// The status of the response, the number and the text of the message.
@@ -71,7 +67,7 @@ fn is_raw(request: &Request) -> bool {
 /// Responds to a request that may not run its file.
 ///
 /// Source: `log_scripterror`
-pub(super) async fn refuse<M: Kind>(
+pub(super) async fn deny<M: Kind>(
     bound: Bound<'_, M>,
     request: &mut Request,
     status: u16,
@@ -107,15 +103,10 @@ pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request)
     let mut head = ScriptHead::new();
     let read = conversation.read_head(&mut head).await;
     put::<M>(request, &head, read.is_ok());
-    // The program's own length is not believed: see `ap_trust_cgilike_cl`.
-    let fields = &mut request.response.headers_out;
-    if !request.env.contains(b"ap_trust_cgilike_cl") {
-        fields.unset(b"Content-Length");
-    }
-    fields.unset(b"Transfer-Encoding");
     match read {
         Ok(()) => answer(request, &head, conversation).await,
         Err(why) => {
+            drop_framing(request);
             let status = broken::<M>(request, &why, &mut conversation);
             fail(bound, request, status, (&why, &kept), conversation).await
         }
@@ -124,10 +115,7 @@ pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request)
 
 /// Starts the program.
 async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Conversation, u16> {
-    let main = request.engine.server.main().clone();
-    let slot = request.engine.server.registry.slot_of::<M>();
-    let settings = slot.and_then(|slot| main.server.get::<super::Settings>(slot));
-    let line: Option<&Arc<Line>> = settings.and_then(|settings| settings.spawner.0.get());
+    let line = bound.server.spawner.0.get();
     // `tamarack explain` starts nothing.
     let line = line.ok_or_else(|| io::Error::other("only a running server starts programs"));
     let program = match line {
@@ -177,21 +165,19 @@ async fn answer(
     head: &ScriptHead,
     mut conversation: Conversation,
 ) -> Verdict {
-    if head.status.is_none()
-        && request.head.method == Method::GET
-        && let Some(status) = condition(request)
-    {
-        conversation.discard().await;
-        conversation.program.finish();
+    if let Err(status) = finish(request, head) {
+        conversation.end().await;
         return Verdict::Status(status);
     }
     let location = request.response.headers_out.get(b"Location").map(<[u8]>::to_vec);
     let Some(location) = location.filter(|_| request.response.status == 200) else {
         request.response.body = match request.head.header_only {
             true => {
-                // The program may do more than write.
+                // The program may do more than write. If it does not end, it is ended.
                 conversation.rest().await;
-                conversation.program.finish();
+                if conversation.has_ended {
+                    conversation.end().await;
+                }
                 let told = request.response.headers_out.get(b"Content-Length");
                 match told.and_then(wire::chars::decimal) {
                     Some(length) => Body::Stream(Box::pin(Announced(length))),
@@ -202,18 +188,11 @@ async fn answer(
         };
         return Verdict::Ok;
     };
-    conversation.discard().await;
-    conversation.program.finish();
+    conversation.end().await;
     if location.first() != Some(&b'/') {
         return Verdict::Status(302);
     }
-    // HEAD has the number of GET, and stays.
-    if request.head.method != Method::GET {
-        request.head.method = Method::GET;
-        request.head.method_name = Cow::Borrowed(b"GET");
-    }
-    request.head.headers_in.unset(b"Content-Length");
-    internal_redirect_handler(request, &location).await
+    to_local(request, &location).await
 }
 
 /// Logs why there is no head; returns the status of the response.
@@ -235,15 +214,7 @@ fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversat
         _ => {}
     }
     match why {
-        Broken::Fault(ScriptFault::Malformed(line)) => {
-            let details = format!("Bad header: {line}");
-            log::<M>(request, "malformed header from script", Some(&details));
-            500
-        }
-        Broken::Fault(fault) => {
-            log::<M>(request, &fault.to_string(), None);
-            fault.status()
-        }
+        Broken::Fault(fault) => refuse::<M>(request, fault),
         Broken::Late => {
             log::<M>(request, "Script timed out before returning headers", None);
             504
@@ -267,18 +238,14 @@ async fn fail<M: Kind>(
         _ => Vec::new(),
     };
     let is_late = matches!(why, Broken::Late);
-    match Entry::new(&bound.server.log, request, status) {
-        Some(entry) => {
-            let entry = entry.head(request, kept, &bad_line);
-            let output = if is_late { Vec::new() } else { conversation.rest().await };
-            entry.output(&output).write(request).await;
-        }
-        None if !is_late => conversation.discard().await,
-        None => {}
+    if let Some(entry) = Entry::new(&bound.server.log, request, status) {
+        let entry = entry.head(request, kept, &bad_line);
+        let output = if is_late { Vec::new() } else { conversation.rest().await };
+        entry.output(&output).write(request).await;
     }
+    // One that is late is ended with the conversation.
     if !is_late {
-        conversation.finish_errors().await;
-        conversation.program.finish();
+        conversation.end().await;
     }
     Verdict::Status(status)
 }

@@ -8,17 +8,15 @@ use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
-use wire::Method;
-use wire::script_head::{ScriptFault, ScriptHead, ScriptHeadParser, ScriptProgress};
+use wire::script_head::{ScriptHead, ScriptHeadParser, ScriptProgress};
 
 use super::ProxyScgi;
 use super::instead::Instead;
-use crate::core::handler::condition;
 use crate::proxy::mod_proxy::backend::{Options, Place};
 use crate::proxy::mod_proxy::outgoing::{Framing, Outgoing};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::single::Single;
-use crate::util_script::head::{log, put};
+use crate::util_script::head::{finish, log, put, refuse};
 use crate::util_script::variables::{add_cgi, add_common};
 
 /// Bytes that are read at once.
@@ -104,7 +102,7 @@ async fn read_head(exchange: &mut Exchange<'_>, single: &mut Single) -> Result<V
         let fault = match (progress, ended) {
             (ScriptProgress::Done { consumed }, _) => {
                 received.drain(..consumed);
-                return finish_head(exchange.request, &head).map(|()| received);
+                return finish(exchange.request, &head).map(|()| received);
             }
             (ScriptProgress::Refused(fault), _) => fault,
             (ScriptProgress::NeedMore, Some(true)) => {
@@ -124,35 +122,6 @@ async fn read_head(exchange: &mut Exchange<'_>, single: &mut Single) -> Result<V
                 continue;
             }
         };
-        return Err(refused(exchange.request, &fault));
+        return Err(refuse::<ProxyScgi>(exchange.request, &fault));
     }
-}
-
-/// What a head means for the response: its framing is this server's, and the request's conditions
-/// hold for what has no `Status`.
-fn finish_head(request: &mut Request, head: &ScriptHead) -> Result<(), u16> {
-    if head.status.is_none()
-        && request.head.method == Method::GET
-        && let Some(status) = condition(request)
-    {
-        return Err(status);
-    }
-    let fields = &mut request.response.headers_out;
-    if !request.env.contains(b"ap_trust_cgilike_cl") {
-        fields.unset(b"Content-Length");
-    }
-    fields.unset(b"Transfer-Encoding");
-    Ok(())
-}
-
-/// Logs why a head can't be read; returns the status of the response.
-fn refused(request: &Request, fault: &ScriptFault) -> u16 {
-    match fault {
-        ScriptFault::Malformed(line) => {
-            let details = format!("Bad header: {line}");
-            log::<ProxyScgi>(request, "malformed header from script", Some(&details));
-        }
-        fault => log::<ProxyScgi>(request, &fault.to_string(), None),
-    }
-    fault.status()
 }

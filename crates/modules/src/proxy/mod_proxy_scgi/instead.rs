@@ -1,19 +1,16 @@
 //! What a program lets this server respond with instead of its own body: a file, or another
 //! resource. Source: `pass_response`, `scgi_request_status`.
 
-use std::borrow::Cow;
-
 use bstr::BStr;
 use server::body::Body;
 use server::hooks::Verdict;
 use server::log::Level;
-use server::redirect::internal_redirect_handler;
 use server::request::{FileKind, Request};
 use server::subrequest;
-use wire::Method;
 
 use super::ProxyScgi;
 use super::rows::INTERNAL_REDIRECT;
+use crate::util_script::redirect::to_local;
 
 /// What is sent instead.
 pub(super) enum Instead {
@@ -64,13 +61,7 @@ async fn redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     let shown = BStr::new(uri);
     request.log::<ProxyScgi>(Level::Debug, 862, format_args!("Internal redirect to {shown}"));
     request.response.status_line = None;
-    // HEAD has the number of GET, and stays.
-    if request.head.method != Method::GET {
-        request.head.method = Method::GET;
-        request.head.method_name = Cow::Borrowed(b"GET");
-    }
-    request.head.headers_in.unset(b"Content-Length");
-    internal_redirect_handler(request, uri).await
+    to_local(request, uri).await
 }
 
 /// Responds with a file, whose fields are not those of the response.
