@@ -226,7 +226,7 @@ pub(super) async fn attempt(
             socket: socket.as_deref().map(Vec::as_slice),
             remote: Some(remote),
         };
-        let verdict = scheme.serve(exchange).await;
+        let verdict = scheme.serve(exchange).await.unwrap_or_else(Verdict::Status);
         if verdict != Verdict::Status(502) && verdict != Verdict::Declined || has_body(request) {
             return verdict;
         }
@@ -237,8 +237,8 @@ pub(super) async fn attempt(
     let exchange =
         Exchange { request: &mut *request, bound: proxy, worker, url, socket, remote: None };
     match scheme.serve(exchange).await {
-        Verdict::Declined => unhandled(request, name),
-        verdict => verdict,
+        Ok(Verdict::Declined) => unhandled(request, name),
+        served => served.unwrap_or_else(Verdict::Status),
     }
 }
 

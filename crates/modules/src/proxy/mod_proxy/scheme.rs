@@ -36,8 +36,11 @@ pub trait Scheme: Send + Sync {
 
     /// Forwards the request, and returns when the response's head has been read, edited, and put
     /// into the request's response, with the rest of the body as a stream (`scheme_handler`).
-    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>>;
+    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Served<'r>;
 }
+
+/// What a scheme does for a request: its verdict, or the status that ends the request.
+pub type Served<'r> = Pin<Box<dyn Future<Output = Result<Verdict, u16>> + 'r>>;
 
 /// A provider of [`GROUP`].
 pub type SchemeProvider = &'static dyn Scheme;

@@ -38,14 +38,7 @@ const OPTIONS: Options<'static> = Options {
     keeps: true,
 };
 
-pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
-    match forward(&mut exchange).await {
-        Ok(verdict) => verdict,
-        Err(status) => Verdict::Status(status),
-    }
-}
-
-async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let url = BStr::new(exchange.url);
     exchange.request.log::<ProxyAjp>(Level::Debug, 895, format_args!("serving URL {url}"));
     exchange.check_worker()?;

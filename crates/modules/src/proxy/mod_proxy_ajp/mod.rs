@@ -12,14 +12,11 @@ pub(super) mod ping;
 mod request_packet;
 mod rest;
 
-use std::future::Future;
-use std::pin::Pin;
-
-use server::hooks::{Hooks, Verdict};
+use server::hooks::Hooks;
 use server::module::Module;
 use server::request::Request;
 
-use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider};
+use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider, Served};
 
 /// `mod_proxy_ajp.c`
 pub struct ProxyAjp;
@@ -48,7 +45,7 @@ impl Scheme for Ajp {
         canonical::canonical(request, url)
     }
 
-    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
-        Box::pin(forward::serve(exchange))
+    fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
+        Box::pin(async move { forward::forward(&mut exchange).await })
     }
 }

@@ -9,15 +9,13 @@ mod responded;
 mod session;
 mod values;
 
-use std::pin::Pin;
-
 use server::build::Build;
 use server::hooks::{Hooks, Verdict};
 use server::module::Module;
 use server::request::Request;
 
 use super::mod_proxy::balancing::{Balancing, BalancingProvider, Choosing, PROVIDER};
-use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider};
+use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider, Served};
 use super::mod_proxy::workers::{Balancer, Worker};
 use super::mod_proxy::{DEFAULT_METHOD, Proxy, lbmethod};
 use crate::slotmem;
@@ -92,7 +90,7 @@ impl Scheme for Members {
     }
 
     /// There is no such balancer: those that exist are replaced by a member.
-    fn serve<'r>(&'r self, _: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
-        Box::pin(std::future::ready(Verdict::Declined))
+    fn serve<'r>(&'r self, _: Exchange<'r>) -> Served<'r> {
+        Box::pin(std::future::ready(Ok(Verdict::Declined)))
     }
 }

@@ -20,14 +20,7 @@ const TIMED_OUT: Message =
 const BLOCKED: &str = "Connect to remote machine blocked";
 
 /// Connects, and makes the client's connection a tunnel.
-pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
-    match connect(&mut exchange).await {
-        Ok(verdict) => verdict,
-        Err(status) => Verdict::Status(status),
-    }
-}
-
-async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let far = target(exchange)?;
     let hop = match exchange.remote {
         Some(remote) => remote.place(),

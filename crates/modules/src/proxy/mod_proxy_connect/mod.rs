@@ -5,17 +5,14 @@
 mod forward;
 mod port_range;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use conf::Arg;
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::hooks::{Hooks, Verdict};
+use server::hooks::Hooks;
 use server::merge::Append;
 use server::module::Module;
 use server::request::Request;
 
-use super::mod_proxy::scheme::{Exchange, Scheme, SchemeProvider, TUNNELS};
+use super::mod_proxy::scheme::{Exchange, Scheme, SchemeProvider, Served, TUNNELS};
 use port_range::PortRange;
 
 /// `mod_proxy_connect.c`
@@ -66,7 +63,7 @@ impl Scheme for Connect {
         Ok(url.to_vec())
     }
 
-    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
-        Box::pin(forward::serve(exchange))
+    fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
+        Box::pin(async move { forward::connect(&mut exchange).await })
     }
 }

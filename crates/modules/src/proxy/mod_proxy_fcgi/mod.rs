@@ -10,20 +10,18 @@ mod rows;
 mod upload;
 mod variables;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::expr::Expr;
 use server::directive::Row;
-use server::hooks::{Hooks, Verdict};
+use server::hooks::Hooks;
 use server::merge::{Append, Setting};
 use server::module::Module;
 use server::plan::Plan;
 use server::request::Request;
 
-use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider};
+use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider, Served};
 
 /// `mod_proxy_fcgi.c`
 pub struct ProxyFcgi;
@@ -82,8 +80,8 @@ impl Scheme for Fcgi {
         canonical::canonical(request, url)
     }
 
-    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
-        Box::pin(forward::serve(exchange))
+    fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
+        Box::pin(async move { forward::forward(&mut exchange).await })
     }
 }
 

@@ -71,14 +71,7 @@ struct Begun {
 }
 
 /// Forwards the request and begins the response.
-pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
-    match forward(&mut exchange).await {
-        Ok(verdict) => verdict,
-        Err(status) => Verdict::Status(status),
-    }
-}
-
-async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     exchange.check_worker()?;
     check_coding(exchange.request)?;
     let busy = Busy::new(&exchange.worker.state);

@@ -13,16 +13,13 @@ pub(in crate::proxy) mod request_head;
 pub(in crate::proxy) mod upgrade;
 mod warnings;
 
-use std::future::Future;
-use std::pin::Pin;
-
-use server::hooks::{Hooks, Verdict};
+use server::hooks::Hooks;
 use server::module::Module;
 use server::request::Request;
 
 pub(in crate::proxy) use answer::status_line;
 
-use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider};
+use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider, Served};
 
 /// `mod_proxy_http.c`
 pub struct ProxyHttp;
@@ -55,7 +52,7 @@ impl Scheme for Http {
         canonical::canonical(request, url)
     }
 
-    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
-        Box::pin(forward::serve(exchange))
+    fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
+        Box::pin(async move { forward::forward(&mut exchange).await })
     }
 }

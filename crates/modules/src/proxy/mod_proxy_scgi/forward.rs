@@ -35,14 +35,7 @@ const OPTIONS: Options<'static> = Options {
     keeps: false,
 };
 
-pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
-    match forward(&mut exchange).await {
-        Ok(verdict) => verdict,
-        Err(status) => Verdict::Status(status),
-    }
-}
-
-async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let mut single = Single::connect(exchange, OPTIONS).await?;
     let body = single.body(exchange.request, UNREAD).await?;
     let head = request_head(exchange.request, &body).await?;

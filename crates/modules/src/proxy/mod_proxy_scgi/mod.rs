@@ -7,16 +7,13 @@ mod forward;
 mod instead;
 mod rows;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use server::directive::Row;
-use server::hooks::{Hooks, Verdict};
+use server::hooks::Hooks;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
-use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider};
+use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider, Served};
 
 /// `mod_proxy_scgi.c`
 pub struct ProxyScgi;
@@ -59,7 +56,7 @@ impl Scheme for Scgi {
         canonical::canonical(request, url)
     }
 
-    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
-        Box::pin(forward::serve(exchange))
+    fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
+        Box::pin(async move { forward::forward(&mut exchange).await })
     }
 }

@@ -23,14 +23,7 @@ const OPTIONS: Options<'static> = Options {
     keeps: false,
 };
 
-pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
-    match forward(&mut exchange).await {
-        Ok(()) => Verdict::Ok,
-        Err(status) => Verdict::Status(status),
-    }
-}
-
-async fn forward(exchange: &mut Exchange<'_>) -> Result<(), u16> {
+pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     variables::add_path_info(exchange)?;
     let mut single = Single::connect(exchange, OPTIONS).await?;
     let body = single.body(exchange.request, UNREAD).await?;
@@ -53,5 +46,5 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<(), u16> {
     response.keeps_origin = true;
     let body = single.into_body(exchange, received).await;
     exchange.request.response.body = body;
-    Ok(())
+    Ok(Verdict::Ok)
 }

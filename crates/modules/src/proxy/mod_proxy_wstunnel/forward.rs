@@ -18,14 +18,7 @@ use crate::proxy::mod_proxy_http::request_head::{self, Shape};
 use crate::proxy::mod_proxy_http::upgrade::{WEB_SOCKET, allows};
 
 /// Connects, and makes the client's connection a tunnel, in which the backend responds.
-pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
-    match connect(&mut exchange).await {
-        Ok(verdict) => verdict,
-        Err(status) => Verdict::Status(status),
-    }
-}
-
-async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     exchange.check_worker()?;
     let protocol = protocol(exchange)?;
     let busy = Busy::new(&exchange.worker.state);

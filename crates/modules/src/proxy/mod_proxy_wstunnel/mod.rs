@@ -6,18 +6,15 @@
 mod canonical;
 mod forward;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
-use server::hooks::{Hooks, Verdict};
+use server::hooks::Hooks;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
 use super::mod_proxy::Proxy;
-use super::mod_proxy::scheme::{Exchange, Scheme, SchemeProvider, UPGRADES};
+use super::mod_proxy::scheme::{Exchange, Scheme, SchemeProvider, Served, UPGRADES};
 
 /// `mod_proxy_wstunnel.c`
 pub struct ProxyWstunnel;
@@ -81,10 +78,10 @@ impl Scheme for WebSocket {
         }
     }
 
-    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
+    fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
         match successor(exchange.request) {
             Some(http) => http.serve(exchange),
-            None => Box::pin(forward::serve(exchange)),
+            None => Box::pin(async move { forward::connect(&mut exchange).await }),
         }
     }
 }
