@@ -73,10 +73,6 @@ impl Requirement for Group {
         true
     }
 
-    fn check(&self, _: &mut Request) -> Authz {
-        Authz::GeneralError
-    }
-
     fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
         Box::pin(async move {
             let groups = match groups(request, [1664, 1665, 1666]).await {
@@ -110,10 +106,6 @@ struct FileGroup;
 impl Requirement for FileGroup {
     fn waits(&self) -> bool {
         true
-    }
-
-    fn check(&self, _: &mut Request) -> Authz {
-        Authz::GeneralError
     }
 
     fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {

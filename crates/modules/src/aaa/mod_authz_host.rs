@@ -106,10 +106,6 @@ impl Requirement for Host {
         true
     }
 
-    fn check(&self, _: &mut Request) -> Authz {
-        Authz::GeneralError
-    }
-
     fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
         Box::pin(async move {
             let Some(name) = hostname::verified(request).await.map(<[u8]>::to_vec) else {
@@ -162,10 +158,6 @@ fn forward_dns(target: &mut Target<'_>, arguments: &[u8]) -> Result<Arc<dyn Requ
 impl Requirement for ForwardDns {
     fn waits(&self) -> bool {
         true
-    }
-
-    fn check(&self, _: &mut Request) -> Authz {
-        Authz::GeneralError
     }
 
     fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
