@@ -4,6 +4,8 @@
 
 use server::merge::{Merge, Setting};
 
+use crate::atoi::atoi;
+
 /// Options as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u32);
@@ -170,8 +172,8 @@ impl IndexOptions {
             (b"iconheight", Some(_)) if minus => {
                 return Err("Cannot combine '-' with IconHeight=n");
             }
-            (b"iconwidth", Some(value)) => self.icon_width = number(value),
-            (b"iconheight", Some(value)) => self.icon_height = number(value),
+            (b"iconwidth", Some(value)) => self.icon_width = i64::from(atoi(value)),
+            (b"iconheight", Some(value)) => self.icon_height = i64::from(atoi(value)),
             (b"namewidth", None) if !minus => {
                 return Err("NameWidth with no value may only appear as '-NameWidth'");
             }
@@ -218,26 +220,11 @@ fn width(
         };
         return Ok(Width::Widest(at_least));
     }
-    let bytes = number(value);
+    let bytes = i64::from(atoi(value));
     if bytes != 0 && bytes < least {
         return Err(short);
     }
     Ok(Width::Bytes(usize::try_from(bytes.min(COLUMN_BYTES_MAX)).unwrap_or(0)))
-}
-
-/// Parses the number at the start of a text, as C's `atoi`.
-fn number(text: &[u8]) -> i64 {
-    let text = text.trim_ascii_start();
-    let (negative, digits) = match text.split_first() {
-        Some((b'-', rest)) => (true, rest),
-        Some((b'+', rest)) => (false, rest),
-        _ => (false, text),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let value = digits.fold(0i64, |value, digit| {
-        value.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
-    });
-    if negative { -value } else { value }
 }
 
 impl Merge for IndexOptions {

@@ -19,6 +19,7 @@ use server::module::Module;
 use server::request::Request;
 use wire::{Method, MethodSet};
 
+use crate::atoi::atol;
 use report::Report;
 
 /// `mod_status.c`
@@ -59,7 +60,7 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let says = |word: &[u8]| bstr::ByteSlice::find(query.as_slice(), word);
     if let Some(at) = says(b"refresh") {
         let rest = query.get(at + b"refresh".len()..).unwrap_or_default();
-        let seconds = rest.strip_prefix(b"=").map_or(0, number::leading);
+        let seconds = rest.strip_prefix(b"=").map_or(0, atol);
         let seconds = if seconds < 1 { REFRESH_S } else { seconds };
         request.response.headers_out.set(b"Refresh", seconds.to_string().as_bytes());
     }

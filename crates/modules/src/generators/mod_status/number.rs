@@ -2,21 +2,6 @@
 
 use std::fmt::Write;
 
-/// Parses the number at the start of a text, as C's `atol`: 0 if there is none.
-pub(super) fn leading(text: &[u8]) -> i64 {
-    let text = text.trim_ascii_start();
-    let (negative, digits) = match text.split_first() {
-        Some((b'-', rest)) => (true, rest),
-        Some((b'+', rest)) => (false, rest),
-        _ => (false, text),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let value = digits.fold(0i64, |value, digit| {
-        value.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
-    });
-    if negative { -value } else { value }
-}
-
 /// Formats a number as APR's `%g` with `precision` digits: no zero before the point, no trailing
 /// zeros.
 pub(super) fn general(value: f64, precision: usize) -> String {
@@ -118,6 +103,5 @@ mod tests {
         assert_eq!((kilobytes(2), kilobytes(2048)), ("2 kB".into(), "2.0 MB".into()));
         assert_eq!(time(1), " 1 second");
         assert_eq!(time(90_061), " 1 day 1 hour 1 minute 1 second");
-        assert_eq!((leading(b"5x"), leading(b"abc"), leading(b"-3")), (5, 0, -3));
     }
 }
