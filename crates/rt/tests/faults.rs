@@ -11,31 +11,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rt::{AcceptError, Acceptor, Handle, Loop, Stream};
+use rt::{AcceptError, Acceptor, Loop};
+
+#[path = "support/one_connection.rs"]
+mod one_connection;
+
+use one_connection::serve_one;
 
 /// Far longer than any step takes: the machine may stall for a while.
 const TIMEOUT: Duration = Duration::from_secs(90);
-
-/// Runs `server` with the first connection to a new listener, and `client` on another thread.
-fn serve_one<T: Send + 'static, F, Fut>(
-    client: impl FnOnce(TcpStream) -> T + Send + 'static,
-    server: F,
-) -> T
-where
-    F: FnOnce(Handle, Stream) -> Fut,
-    Fut: Future<Output = ()>,
-{
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let client = thread::spawn(move || client(TcpStream::connect(address).unwrap()));
-    Loop::run("test", |handle| async move {
-        let acceptor = Acceptor::from_fd(OwnedFd::from(listener)).unwrap();
-        let accepted = acceptor.accept().await.unwrap();
-        server(handle, Stream::new(accepted).unwrap()).await;
-    })
-    .unwrap();
-    client.join().unwrap()
-}
 
 /// Creates a file of `len` bytes, each derived from its position; returns its path and content.
 fn sample(name: &str, len: usize) -> (PathBuf, File, Vec<u8>) {

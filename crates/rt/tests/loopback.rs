@@ -3,37 +3,19 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{IoSlice, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rt::{Acceptor, Deadline, Handle, Inbox, Loop, Stream};
+use rt::{Deadline, Inbox, Loop, Stream};
+
+#[path = "support/one_connection.rs"]
+mod one_connection;
+
+use one_connection::serve_one;
 
 /// Far longer than any step takes: the machine may stall for a while.
 const TIMEOUT: Duration = Duration::from_secs(90);
-
-/// Runs `server` with the first connection to a new listener, and `client` on another thread.
-fn serve_one<T: Send + 'static, F, Fut>(
-    client: impl FnOnce(TcpStream) -> T + Send + 'static,
-    server: F,
-) -> T
-where
-    F: FnOnce(Handle, Stream) -> Fut,
-    Fut: Future<Output = ()>,
-{
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let client = thread::spawn(move || client(TcpStream::connect(address).unwrap()));
-    Loop::run("test", |handle| async move {
-        let acceptor = Acceptor::from_fd(OwnedFd::from(listener)).unwrap();
-        let accepted = acceptor.accept().await.unwrap();
-        server(handle, Stream::new(accepted).unwrap()).await;
-    })
-    .unwrap();
-    client.join().unwrap()
-}
 
 #[test]
 fn answers_what_it_read() {
