@@ -5,14 +5,16 @@ use libfuzzer_sys::fuzz_target;
 
 // By their source: the crate around them has no part in this, and would be instrumented too.
 #[path = "../../crates/modules/src/filters/mod_xml2enc/charset.rs"]
+#[allow(dead_code)]
 mod charset;
+#[allow(dead_code, unused_imports)]
 #[path = "../../crates/modules/src/filters/mod_proxy_html/html/mod.rs"]
 mod html;
 
 /// The path by which the parser names the character sets.
 mod filters {
     pub mod mod_xml2enc {
-        pub use crate::charset;
+        pub(crate) use crate::charset;
     }
 }
 
