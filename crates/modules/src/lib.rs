@@ -66,6 +66,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<generators::mod_cgi::Cgid>(),
         module::<generators::mod_info::Info>(),
         module::<generators::mod_status::Status>(),
+        module::<generators::mod_suexec::Suexec>(),
         module::<http::mod_mime::Mime>(),
         module::<loggers::mod_log_debug::LogDebug>(),
         module::<loggers::mod_log_forensic::LogForensic>(),

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conf::Tree;
-use modules::arch::mod_unixd::{self, Unixd};
+use modules::arch::mod_unixd::{self, Unixd, spawner};
 use modules::core::mod_watchdog::Watchdog;
-use modules::generators::mod_cgi;
 use modules::mappers::mod_rewrite;
 use modules::mpm::{self as mpms, Kind, Listen, Numbers};
 use modules::ssl::mod_ssl;
@@ -68,10 +67,11 @@ pub fn of(server: &Arc<Server>) -> Result<Settings, String> {
     })
 }
 
-/// Those of programs: `RewriteMap prg:`, and CGI, of which as many run as connections are served.
+/// Those of programs: `RewriteMap prg:`, and what starts programs for requests, of which as many
+/// run as connections are served.
 fn companions(server: &Arc<Server>, programs_max: usize) -> Result<Vec<Companion>, String> {
     let mut companions = mod_rewrite::companions(server)?;
-    companions.extend(mod_cgi::companion(server, programs_max)?);
+    companions.extend(spawner::companion(server, programs_max)?);
     Ok(companions)
 }
 

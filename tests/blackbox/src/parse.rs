@@ -2,6 +2,7 @@
 
 use crate::backend::script::{self, Declared, Kind};
 use crate::escape::unescape;
+use crate::place::PARENTS;
 use crate::testfile::{Block, Change, Connection, Entry, Item, Step, TestFile};
 
 /// Methods that may be written in lower case with their target, as a shorthand for a raw request.
@@ -89,6 +90,10 @@ impl Parser {
             "tree" => self.indented = Indented::Tree,
             "modules" => self.file.modules = rest.split_whitespace().map(str::to_owned).collect(),
             "backend" => self.file.backends.push(Declared::parse(rest)?),
+            "folder" => {
+                let known = PARENTS.into_iter().find(|parent| *parent == rest);
+                self.file.parent = Some(known.ok_or("the folder is not one of PARENTS")?);
+            }
             "needs" => self.file.needs.push(rest.to_owned()),
             "ports" => self.file.ports = rest.parse().map_err(|_| "ports requires a number")?,
             "mask" => {

@@ -25,8 +25,12 @@ const DEFAULT_MTIME_S: u64 = 1_640_995_200;
 /// The MPM of test files that do not name one; by default mpm_event.
 pub static MPM: OnceLock<String> = OnceLock::new();
 
-/// The prefix of all folders' names.
-pub const FOLDERS: &str = "/tmp/blackbox.";
+/// Where folders are: the second is for files that name it, since suEXEC's wrapper runs programs
+/// only there.
+pub const PARENTS: [&str; 2] = ["/tmp", "/var/www"];
+
+/// The prefix of all folders' names, below a parent.
+pub const FOLDERS: &str = "/blackbox.";
 
 static NEXT_PLACE: AtomicU32 = AtomicU32::new(0);
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
@@ -48,7 +52,8 @@ impl Place {
     /// Creates the folder, the tree and the configuration.
     pub fn build(file: &TestFile, certificates: &Path) -> Result<Place, String> {
         let number = NEXT_PLACE.fetch_add(1, Ordering::Relaxed);
-        let root = PathBuf::from(format!("{}{number:05}", prefix()));
+        let parent = file.parent.unwrap_or(PARENTS[0]);
+        let root = PathBuf::from(format!("{parent}{}{number:05}", prefix()));
         let names_mpm = file.modules.iter().any(|module| module.starts_with("mpm_"));
         let ports = (0..file.ports).map(|_| free_port()).collect();
         let mut place = Place { root, ports, backends: Vec::new(), names_mpm };
@@ -165,8 +170,9 @@ impl Place {
         let mut folders = vec![self.root.join("htdocs")];
         for entry in file.tree.iter().rev() {
             let path = self.root.join(&entry.path);
-            if let Some(uid) = option(entry, "uid").and_then(|uid| uid.parse().ok()) {
-                lchown(&path, Some(uid), None)?;
+            let [uid, gid] = ["uid", "gid"].map(|name| option(entry, name)?.parse().ok());
+            if uid.or(gid).is_some() {
+                lchown(&path, uid, gid)?;
             }
             if entry.link.is_some() {
                 continue;
@@ -257,7 +263,7 @@ impl Drop for Place {
     }
 }
 
-/// The prefix of the names of this process's folders.
+/// The prefix of the names of this process's folders, below a parent.
 pub fn prefix() -> String {
     format!("{FOLDERS}{:07}.", std::process::id() % 10_000_000)
 }

@@ -24,6 +24,8 @@ pub struct TestFile {
     pub backends: Vec<Declared>,
     /// Whether the configuration is used alone, without the base.
     pub bare: bool,
+    /// Where its folder is, if not in the first of [`crate::place::PARENTS`].
+    pub parent: Option<&'static str>,
     /// `needs root` (the tree has other owners) or a path: skipped without it.
     pub needs: Vec<String>,
     /// The configuration.
@@ -45,7 +47,7 @@ pub struct Entry {
     pub path: String,
     /// `-> TARGET`: a symbolic link.
     pub link: Option<String>,
-    /// `key=value` options: mode, mtime, size, uid, gzip.
+    /// `key=value` options: mode, mtime, size, uid, gid, gzip.
     pub options: Vec<(String, String)>,
     /// Content lines, unescaped.
     pub content: Vec<u8>,

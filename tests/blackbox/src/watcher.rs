@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
-use crate::place::{self, remove};
+use crate::place::{self, PARENTS, remove};
 
 /// The first argument of the process that waits for the runner's end; the second is the prefix of
 /// the runner's folders.
@@ -86,9 +86,12 @@ fn clean_up_after(prefix: &str) {
     if std::env::var_os("KEEP").is_some() {
         return;
     }
-    for folder in read_dir("/tmp").into_iter().flatten().flatten() {
-        if folder.path().to_string_lossy().starts_with(prefix) {
-            remove(&folder.path());
+    for parent in PARENTS {
+        let prefix = format!("{parent}{prefix}");
+        for folder in read_dir(parent).into_iter().flatten().flatten() {
+            if folder.path().to_string_lossy().starts_with(&prefix) {
+                remove(&folder.path());
+            }
         }
     }
 }

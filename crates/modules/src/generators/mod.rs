@@ -5,3 +5,4 @@ pub mod mod_autoindex;
 pub mod mod_cgi;
 pub mod mod_info;
 pub mod mod_status;
+pub mod mod_suexec;

@@ -23,6 +23,9 @@ use super::set_context;
 /// `mod_userdir.c`
 pub struct Userdir;
 
+/// The user whose folder a request was mapped to: its programs run as that user.
+pub(crate) struct UserdirUser(pub Vec<u8>);
+
 /// Server configuration.
 #[derive(Clone, Default)]
 pub struct Settings {
@@ -206,7 +209,8 @@ fn exists(request: &mut Request, folder: &[u8]) -> bool {
 fn take(request: &mut Request, user: &[u8], rest: &[u8], folder: &[u8]) -> Verdict {
     let Some(file) = absolute(&[folder, rest].concat()) else { return Verdict::Status(403) };
     set_context(request, Some(&[b"/~", user].concat()), Some(folder));
-    request.notes.set(b"mod_userdir_user", user);
+    // No note: mod_headers copies fields of the client into those (CVE-2025-66200).
+    request.keep(UserdirUser(user.to_vec()));
     request.resource.canonical_filename.clone_from(&file);
     request.resource.filename = file;
     Verdict::Ok

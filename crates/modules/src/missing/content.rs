@@ -48,5 +48,4 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("sed", "InputSed OutputSed").filters(&[withholding("Sed")]),
     missing!("substitute", "Substitute SubstituteInheritBefore SubstituteMaxLineLength")
         .filters(&[withholding("SUBSTITUTE")]),
-    missing!("suexec", "SuexecUserGroup"),
 ];

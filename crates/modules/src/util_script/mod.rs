@@ -3,5 +3,6 @@
 
 pub(crate) mod environment;
 pub(crate) mod head;
+pub(crate) mod program;
 pub(crate) mod redirect;
 pub(crate) mod variables;

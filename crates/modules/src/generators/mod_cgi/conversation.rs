@@ -15,7 +15,7 @@ use server::request_body::{BodyError, BodyIn};
 use wire::script_head::{ScriptFault, ScriptHead, ScriptHeadParser, ScriptProgress};
 
 use super::error_lines::ErrorLines;
-use super::program::Program;
+use crate::util_script::program::Program;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -29,6 +29,8 @@ const REST_BYTES: usize = 1 << 20;
 pub(super) struct Conversation {
     /// The program.
     pub program: Program,
+    /// The file that the program is.
+    pub executed: Vec<u8>,
     /// Its messages.
     pub lines: ErrorLines,
     /// What it has written and is not used yet.
@@ -59,9 +61,15 @@ pub(super) enum Broken {
 
 impl Conversation {
     /// Begins.
-    pub fn new(program: Program, lines: ErrorLines, timeout: Duration) -> Conversation {
+    pub fn new(
+        program: Program,
+        executed: Vec<u8>,
+        lines: ErrorLines,
+        timeout: Duration,
+    ) -> Conversation {
         Conversation {
             program,
+            executed,
             lines,
             received: Vec::new(),
             has_ended: false,

@@ -9,21 +9,17 @@
 
 mod conversation;
 mod error_lines;
+mod order;
 mod output;
-mod program;
 mod respond;
 mod rows;
 mod script_log;
 
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mpm::companion::spawner;
-use mpm::{Companion, Line};
 use server::directive::Row;
 use server::hooks::{Bound, Hooks, Step};
-use server::host::Server;
-use server::merge::{Merge, Setting};
+use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
@@ -40,8 +36,6 @@ server::config! {
     pub struct Settings {
         /// `ScriptLog`, with its length and buffer.
         pub log: ScriptLog,
-        /// The line to the companion.
-        pub spawner: SpawnerLine,
     }
 }
 
@@ -50,17 +44,6 @@ server::config! {
     pub struct Directory {
         /// `CGIScriptTimeout`, `CGIDScriptTimeout`
         pub timeout: Setting<Duration>,
-    }
-}
-
-/// The line to the companion that starts programs, which all hosts share; unset before the server
-/// runs.
-#[derive(Clone, Debug, Default)]
-pub struct SpawnerLine(Arc<OnceLock<Arc<Line>>>);
-
-impl Merge for SpawnerLine {
-    fn merge(outer: &Self, _: &Self) -> Self {
-        outer.clone()
     }
 }
 
@@ -127,32 +110,4 @@ fn handle<'r, M: Kind>(bound: Bound<'r, M>, request: &'r mut Request) -> Step<'r
             Step::Pending(Box::pin(respond::deny(bound, request, status, number, text)))
         }
     }
-}
-
-/// The companion that starts programs, if one of the modules is active. At most `programs_max` run
-/// at a time.
-///
-/// # Errors
-/// Its line can't be created.
-pub fn companion(server: &Arc<Server>, programs_max: usize) -> Result<Option<Companion>, String> {
-    let slots = [server.registry.slot_of::<Cgi>(), server.registry.slot_of::<Cgid>()];
-    let settings: Vec<Arc<Settings>> = slots
-        .into_iter()
-        .flatten()
-        .filter_map(|slot| server.main().server.share::<Settings>(slot))
-        .collect();
-    if settings.is_empty() {
-        return Ok(None);
-    }
-    let line = Line::new().map_err(|error| format!("no line to a companion: {error}"))?;
-    let line = Arc::new(line);
-    for settings in settings {
-        let _ = settings.spawner.0.set(line.clone());
-    }
-    Ok(Some(Companion {
-        name: "companion that starts CGI programs".to_owned(),
-        line,
-        is_child: true,
-        run: Arc::new(move |line, _| spawner::run(line, programs_max)),
-    }))
 }

@@ -18,11 +18,13 @@ use wire::script_head::{ScriptFault, ScriptHead};
 use super::Kind;
 use super::conversation::{Broken, Conversation};
 use super::error_lines::ErrorLines;
+use super::order;
 use super::output::{Output, Unsent};
-use super::program::Program;
 use super::script_log::Entry;
+use crate::arch::mod_unixd::spawner;
 use crate::proxy::mod_proxy::relay::Announced;
 use crate::util_script::head::{drop_framing, finish, log, put, refuse};
+use crate::util_script::program::Program;
 use crate::util_script::redirect::to_local;
 use crate::util_script::variables::{add_cgi, add_common};
 
@@ -115,19 +117,21 @@ pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request)
 
 /// Starts the program.
 async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Conversation, u16> {
-    let line = bound.server.spawner.0.get();
     // `tamarack explain` starts nothing.
-    let line = line.ok_or_else(|| io::Error::other("only a running server starts programs"));
-    let program = match line {
-        Ok(line) => Program::start(request, line).await,
-        Err(error) => Err(error),
+    let program = match spawner::of(request) {
+        Some(spawner) => {
+            let (order, executed) = order::of(request, spawner).await;
+            let program = Program::start(request, &spawner.line, &order).await;
+            program.map(|program| (program, executed))
+        }
+        None => Err(io::Error::other("only a running server starts programs")),
     };
     let timeout = bound.dir.timeout.get().copied().filter(|timeout| !timeout.is_zero());
     match program {
-        Ok(program) => {
+        Ok((program, executed)) => {
             let lines = ErrorLines::new(request, M::FILE);
             let timeout: Duration = timeout.unwrap_or_else(|| request.host.core.timeout());
-            Ok(Conversation::new(program, lines, timeout))
+            Ok(Conversation::new(program, executed, lines, timeout))
         }
         Err(error) => {
             let file = BStr::new(&request.resource.filename);
@@ -207,7 +211,7 @@ fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversat
         }
         (Some(Outcome::NotStarted(_, errno)), _) => {
             let cause = nix::errno::Errno::from_raw(errno).desc();
-            let file = BStr::new(&request.resource.filename);
+            let file = BStr::new(&conversation.executed);
             let line = format!("({errno}){cause}: exec of '{file}' failed");
             conversation.lines.log(line.as_bytes());
         }

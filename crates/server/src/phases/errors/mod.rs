@@ -102,13 +102,8 @@ pub fn is_reusable(request: &Request, status: u16) -> bool {
 }
 
 /// Notes about the location of the file, which no page shows.
-const NOTES_OF_MAPPING: [&[u8]; 5] = [
-    b"CONTEXT_DOCUMENT_ROOT",
-    b"CONTEXT_PREFIX",
-    b"DOCUMENT_ROOT",
-    b"alias-forced-type",
-    b"mod_userdir_user",
-];
+const NOTES_OF_MAPPING: [&[u8]; 4] =
+    [b"CONTEXT_DOCUMENT_ROOT", b"CONTEXT_PREFIX", b"DOCUMENT_ROOT", b"alias-forced-type"];
 
 /// Whether an error response of this status may be cached: it does not end the connection.
 pub const fn is_reusable_status(status: u16) -> bool {

@@ -1,13 +1,17 @@
-//! mod_unixd: user, group and root directory of the children.
+//! mod_unixd: user, group and root directory of the children, and the companion that starts
+//! programs for them.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_unixd.html>
+
+pub mod spawner;
+pub(crate) mod suexec;
 
 use std::path::PathBuf;
 
 use conf::Arg;
 use nix::unistd;
 use server::context::{Override, Places};
-use server::directive::{Cx, Fault, Row, Set, State, Takes};
+use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::merge::{Outermost, Setting};
 use server::module::Module;
 
@@ -32,6 +36,10 @@ server::config! {
         pub group: Outermost<Setting<u32>>,
         /// `ChrootDir`
         pub chroot: Outermost<Setting<PathBuf>>,
+        /// `Suexec`
+        pub(crate) suexec: Outermost<Setting<bool>>,
+        /// What starts programs.
+        pub(crate) spawner: Outermost<spawner::Handle>,
     }
 }
 
@@ -60,10 +68,9 @@ impl Module for Unixd {
             "Suexec",
             Takes::Flag(suexec),
             "On|Off",
-            "Off",
+            "On if the wrapper is there",
             "Allows programs to run as other users.",
-        )
-        .state(State::Partial("programs cannot run as another user: only Off is accepted")),
+        ),
     ];
 }
 
@@ -79,20 +86,8 @@ const fn row(
 
 type Here<'a, 't> = Cx<'a, 't, Unixd>;
 
-/// Source: `ap_uname2id`
 fn user(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let text = arg.text.to_string();
-    let user = match text.strip_prefix('#') {
-        Some(number) => {
-            let id = number.parse::<i64>().unwrap_or(0) as u32;
-            let known = unistd::User::from_uid(id.into()).ok().flatten();
-            User { id, name: known.map(|found| found.name) }
-        }
-        None => match unistd::User::from_name(&text) {
-            Ok(Some(found)) => User { id: found.uid.as_raw(), name: Some(found.name) },
-            _ => return Err(Fault::new(format!("AH00543: bad user name {text}")).at(arg)),
-        },
-    };
+    let user = user_of(arg)?;
     if user.id == 0 {
         let fault = "Apache has not been designed to serve pages while running as root";
         return Err(Fault::new(fault).at(arg));
@@ -101,18 +96,40 @@ fn user(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-/// Source: `ap_gname2id`
 fn group(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let text = arg.text.to_string();
-    let id = match text.strip_prefix('#') {
-        Some(number) => number.parse::<i64>().unwrap_or(0) as u32,
-        None => match unistd::Group::from_name(&text) {
-            Ok(Some(found)) => found.gid.as_raw(),
-            _ => return Err(Fault::new(format!("AH00544: bad group name {text}")).at(arg)),
-        },
-    };
+    let id = group_of(arg)?;
     cx.server().group.0.set(id);
     Ok(())
+}
+
+/// The user of a name or `#number`.
+///
+/// Source: `ap_uname2id`
+pub(crate) fn user_of(arg: &Arg) -> Result<User, Fault> {
+    let text = arg.text.to_string();
+    if let Some(number) = text.strip_prefix('#') {
+        let id = number.parse::<i64>().unwrap_or(0) as u32;
+        let known = unistd::User::from_uid(id.into()).ok().flatten();
+        return Ok(User { id, name: known.map(|found| found.name) });
+    }
+    match unistd::User::from_name(&text) {
+        Ok(Some(found)) => Ok(User { id: found.uid.as_raw(), name: Some(found.name) }),
+        _ => Err(Fault::new(format!("AH00543: bad user name {text}")).at(arg)),
+    }
+}
+
+/// The id of a group's name or `#number`.
+///
+/// Source: `ap_gname2id`
+pub(crate) fn group_of(arg: &Arg) -> Result<u32, Fault> {
+    let text = arg.text.to_string();
+    if let Some(number) = text.strip_prefix('#') {
+        return Ok(number.parse::<i64>().unwrap_or(0) as u32);
+    }
+    match unistd::Group::from_name(&text) {
+        Ok(Some(found)) => Ok(found.gid.as_raw()),
+        _ => Err(Fault::new(format!("AH00544: bad group name {text}")).at(arg)),
+    }
 }
 
 fn chroot_dir(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
@@ -124,9 +141,14 @@ fn chroot_dir(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-fn suexec(_: &mut Here<'_, '_>, on: bool) -> Set {
-    if on {
-        return Err("suEXEC isn't supported: programs cannot run as another user".into());
+/// Source: `unixd_set_suexec`
+fn suexec(cx: &mut Here<'_, '_>, on: bool) -> Set {
+    if on && let Err(why) = suexec::wrapper(cx.build()) {
+        return Err(Fault::new(format!("suEXEC isn't supported: {why}")));
     }
+    if !on {
+        suexec::switch_off(cx.build());
+    }
+    cx.server().suexec.0.set(on);
     Ok(())
 }

@@ -1,0 +1,121 @@
+//! A program that runs for a request: the order to start it, and its pipes.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use mpm::Line;
+use mpm::companion::spawner::Outcome;
+use mpm::companion::{Limit, Limits, MESSAGE_BYTES_MAX, OrderWriter};
+use nix::sys::resource::RLIM_INFINITY;
+use rt::Pipe;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{SendFlags, send};
+use rustix::pipe::{PipeFlags, pipe_with};
+use server::core::ResourceLimit;
+use server::request::Request;
+
+use super::environment::Environment;
+
+/// The delay before an order is sent again if too many wait to be received.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// A program that runs. Dropping it ends the program.
+pub(crate) struct Program {
+    /// Its standard input; `None` once it has all of the request's body.
+    pub input: Option<Pipe>,
+    /// Its standard output.
+    pub output: Pipe,
+    /// Its standard error; `None` after its end.
+    pub errors: Option<Pipe>,
+    /// Where its end is reported. Closing it ends the program.
+    answer: OwnedFd,
+}
+
+/// An order to the companion: what to execute, in which folder, with which words, of which the
+/// first is the name. Limits and variables are the request's.
+pub(crate) fn order(request: &Request, folder: &[u8], file: &[u8], words: &[&[u8]]) -> Vec<u8> {
+    let core = &request.plan.core;
+    let limits = Limits {
+        cpu_seconds: limit(core.limit_cpu.get()),
+        memory_bytes: limit(core.limit_memory.get()),
+        processes: limit(core.limit_processes.get()),
+    };
+    let mut order = OrderWriter::new(&limits, folder, file, words);
+    for (name, value) in Environment::of(&request.env).iter() {
+        order.variable(&name, value);
+    }
+    order.finish()
+}
+
+fn limit(setting: Option<&ResourceLimit>) -> Limit {
+    let Some((soft, hard)) = setting else { return (None, None) };
+    let number = |limit: &Option<u64>| limit.unwrap_or(RLIM_INFINITY);
+    (Some(number(soft)), hard.as_ref().map(number))
+}
+
+impl Program {
+    /// Has the companion start what `order` says.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the companion takes no orders for `Timeout`; others if there are no
+    /// descriptors, or the companion is gone.
+    pub async fn start(request: &Request, line: &Line, order: &[u8]) -> io::Result<Program> {
+        let (begun, wait) = (Instant::now(), request.host.core.timeout());
+        loop {
+            match Program::try_start(line, order) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < wait =>
+                {
+                    request.engine.handle.sleep(RETRY).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if too many orders wait to be received; see [`Program::start`].
+    pub fn try_start(line: &Line, order: &[u8]) -> io::Result<Program> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC);
+        let ((input, own_input), (own_output, output)) = (pipe()?, pipe()?);
+        let (own_errors, errors) = pipe()?;
+        let file = match order.len() > MESSAGE_BYTES_MAX {
+            true => Some(in_memory(order)?),
+            false => None,
+        };
+        let message = if file.is_some() { b"in a file".as_slice() } else { order };
+        let mut descriptors = vec![input.as_fd(), output.as_fd(), errors.as_fd()];
+        descriptors.extend(file.as_ref().map(AsFd::as_fd));
+        let answer = line.ask_with(message, &descriptors)?;
+        Ok(Program {
+            input: Some(Pipe::writer(own_input)?),
+            output: Pipe::reader(own_output)?,
+            errors: Some(Pipe::reader(own_errors)?),
+            answer,
+        })
+    }
+
+    /// What has become of it, if that is known by now: after the end of its output it is for a
+    /// program that was not started.
+    pub fn outcome(&self) -> Option<Outcome> {
+        let mut answer = [0; 16];
+        let length = rustix::io::read(&self.answer, &mut answer).ok()?;
+        Outcome::read(answer.get(..length)?)
+    }
+
+    /// Its output has ended: what it has left running is not ended with it.
+    pub fn finish(self) {
+        let _ = send(&self.answer, b"d", SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+}
+
+/// A file in memory that contains `bytes`.
+fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let file = std::fs::File::from(memfd_create(c"order", MemfdFlags::CLOEXEC)?);
+    file.write_all_at(bytes, 0)?;
+    Ok(file.into())
+}
