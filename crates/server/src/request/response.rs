@@ -50,6 +50,9 @@ pub struct Response {
     pub keeps_origin: bool,
     /// The body is the whole response, head included, and ends with the connection (`nph-`).
     pub is_raw: bool,
+    /// The handler passes all of its body at once, its end included, however long that takes to
+    /// arrive: filters can wait for what they need of it.
+    pub is_one_brigade: bool,
 }
 
 impl Default for Response {
@@ -75,6 +78,7 @@ impl Default for Response {
             no_local_copy: false,
             keeps_origin: false,
             is_raw: false,
+            is_one_brigade: false,
         }
     }
 }
@@ -99,6 +103,7 @@ impl Response {
             content_encoding, content_languages, body, tunnel, mtime_us, bytes_sent, expiry,
             filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
             is_raw,
+            is_one_brigade,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -110,6 +115,7 @@ impl Response {
         (*mtime_us, *bytes_sent, *expiry) = (None, 0, None);
         filters.clear();
         *allowed = MethodSet::EMPTY;
-        (*no_cache, *no_local_copy, *keeps_origin, *is_raw) = (false, false, false, false);
+        (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
+        (*is_raw, *is_one_brigade) = (false, false);
     }
 }

@@ -20,8 +20,15 @@ const NOT_WORTH_BYTES: u64 = (HEAD_BYTES + TRAILER_BYTES + FIELD_BYTES) as u64;
 pub(super) struct Pack;
 
 impl OutputFilter for Pack {
+    /// As many bytes as tell whether the body is worth it, if its end follows them in any case.
+    fn looks_at(&self, request: &Request) -> usize {
+        let is_asked = request.response.is_one_brigade && !is_excluded(request);
+        if is_asked { NOT_WORTH_BYTES as usize + 1 } else { 0 }
+    }
+
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        if !is_candidate(request, &body) {
+        let is_worth_it = body.length().is_none_or(|length| length > NOT_WORTH_BYTES);
+        if is_excluded(request) || !is_worth_it {
             return body;
         }
         // Caches must know that the response depends on the field, whatever the outcome.
@@ -83,27 +90,19 @@ static TAKES_GZIP: VariantKey = VariantKey {
     },
 };
 
-/// Whether a response could be compressed, regardless of the client.
-fn is_candidate(request: &Request, body: &Body) -> bool {
-    if request.main.is_some()
-        || request.response.status == 204
-        || request.env.contains(b"no-gzip")
-        || request.response.headers_out.contains(b"Content-Range")
-    {
-        return false;
-    }
+/// Whether a response is not compressed for any client.
+fn is_excluded(request: &Request) -> bool {
     let is_html = request
         .response
         .content_type
         .as_deref()
         .is_some_and(|media| media.starts_with(b"text/html"));
-    if !is_html && request.env.get(b"gzip-only-text/html") == Some(b"1") {
-        return false;
-    }
-    if coding::is_coded(&coding::content_encoding(request)) {
-        return false;
-    }
-    body.length().is_none_or(|length| length > NOT_WORTH_BYTES)
+    request.main.is_some()
+        || request.response.status == 204
+        || request.env.contains(b"no-gzip")
+        || request.response.headers_out.contains(b"Content-Range")
+        || (!is_html && request.env.get(b"gzip-only-text/html") == Some(b"1"))
+        || coding::is_coded(&coding::content_encoding(request))
 }
 
 /// Sets `Content-Encoding`.

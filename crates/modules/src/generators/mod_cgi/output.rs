@@ -90,12 +90,16 @@ fn last(mut conversation: Conversation) -> Option<io::Result<Chunk>> {
     (!rest.is_empty()).then(|| Ok(Chunk::Bytes(rest.into())))
 }
 
-/// The body of a response to HEAD: its length is unknown.
-pub(super) struct Unsent;
+/// The body of a response to HEAD: its length is unknown, unless a filter reads all of it.
+pub(super) struct Unsent(pub Vec<u8>);
 
 impl BodyStream for Unsent {
-    fn poll_chunk(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
-        Poll::Ready(None)
+    fn poll_chunk(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Chunk>>> {
+        let output = std::mem::take(&mut self.0);
+        Poll::Ready((!output.is_empty()).then(|| Ok(Chunk::Bytes(output.into()))))
     }
 }
 

@@ -175,17 +175,18 @@ async fn answer(
     }
     let location = request.response.headers_out.get(b"Location").map(<[u8]>::to_vec);
     let Some(location) = location.filter(|_| request.response.status == 200) else {
+        request.response.is_one_brigade = true;
         request.response.body = match request.head.header_only {
             true => {
                 // The program may do more than write. If it does not end, it is ended.
-                conversation.rest().await;
+                let output = conversation.rest().await;
                 if conversation.has_ended {
                     conversation.end().await;
                 }
                 let told = request.response.headers_out.get(b"Content-Length");
                 match told.and_then(wire::chars::decimal) {
                     Some(length) => Body::Stream(Box::pin(Announced(length))),
-                    None => Body::Stream(Box::pin(Unsent)),
+                    None => Body::Stream(Box::pin(Unsent(output))),
                 }
             }
             false => Output::body(conversation).await,
