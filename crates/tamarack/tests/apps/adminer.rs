@@ -7,7 +7,7 @@ use crate::compared::Mask;
 use crate::services::{
     DATABASE, DATABASE_PASSWORD, FPM, MARIADB, MARIADB_INSTALL, MYSQLI, PRINT_DEFAULTS,
 };
-use crate::stack::Application;
+use crate::stack::{Application, Runs};
 use crate::{APACHE, compare};
 
 const ADMINER: Application = Application {
@@ -28,8 +28,10 @@ const ADMINER: Application = Application {
     ),
     writable: &["/etc/adminer"],
     has_database: true,
-    pool: "php_value[upload_max_filesize] = 64M\nphp_value[post_max_size] = 64M\n\
+    runs: Runs::Php(
+        "php_value[upload_max_filesize] = 64M\nphp_value[post_max_size] = 64M\n\
            php_value[memory_limit] = 512M\n",
+    ),
     configuration: "DocumentRoot @ROOT@/htdocs\nInclude conf-available/adminer.conf\n",
     prepare: |_: &Path| (),
 };

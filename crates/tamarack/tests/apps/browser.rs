@@ -2,6 +2,8 @@
 //! has seen.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
 
 use crate::client::{Answer, Client};
 
@@ -14,8 +16,10 @@ pub struct Browser {
     port: u16,
     client: Client,
     cookies: BTreeMap<String, String>,
-    /// The folder of the last request, which relative redirects lead to.
-    folder: String,
+    /// The path of the last request up to its last slash, which relative redirects lead to.
+    base: String,
+    /// Where programs of the client may write.
+    pub folder: PathBuf,
     pub seen: Vec<Seen>,
 }
 
@@ -34,7 +38,7 @@ pub struct File<'a> {
 }
 
 impl Browser {
-    pub fn new(ports: [u16; 2]) -> Browser {
+    pub fn new(ports: [u16; 2], folder: PathBuf) -> Browser {
         let port = ports[0];
         let client = Client::connect(port).unwrap();
         Browser {
@@ -42,7 +46,8 @@ impl Browser {
             port,
             client,
             cookies: BTreeMap::new(),
-            folder: String::new(),
+            base: String::new(),
+            folder,
             seen: Vec::new(),
         }
     }
@@ -51,6 +56,11 @@ impl Browser {
     pub fn use_fedora(&mut self) {
         self.port = self.ports[1];
         self.client = Client::connect(self.port).unwrap();
+    }
+
+    /// The port in use.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     pub fn get(&mut self, path: &str) -> Answer {
@@ -67,7 +77,7 @@ impl Browser {
         let path = location.strip_prefix("http://apps.test").unwrap_or(location);
         let path = match path.find('/') {
             Some(0) => path.to_owned(),
-            _ => format!("{}{path}", self.folder),
+            _ => format!("{}{path}", self.base),
         };
         self.get(&path)
     }
@@ -102,16 +112,28 @@ impl Browser {
         self.send("POST", path, &kind, &body)
     }
 
+    /// Sends a POST in chunks.
+    pub fn post_in_chunks(&mut self, path: &str, fields: &str, body: &[u8]) -> Answer {
+        let mut chunks = Vec::new();
+        for piece in body.chunks(7) {
+            chunks.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+            chunks.extend_from_slice(&[piece, b"\r\n"].concat());
+        }
+        chunks.extend_from_slice(b"0\r\n\r\n");
+        let fields = format!("{fields}Transfer-Encoding: chunked\r\n");
+        self.send("POST", path, &fields, &chunks)
+    }
+
     pub fn send(&mut self, method: &str, path: &str, fields: &str, body: &[u8]) -> Answer {
         let plain = path.split('?').next().unwrap();
-        self.folder = plain.get(..=plain.rfind('/').unwrap()).unwrap().to_owned();
+        self.base = plain.get(..=plain.rfind('/').unwrap()).unwrap().to_owned();
         let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}"));
         let cookies = match cookies.collect::<Vec<_>>().join("; ") {
             none if none.is_empty() => none,
             some => format!("Cookie: {some}\r\n"),
         };
         let length = match method {
-            "POST" => format!("Content-Length: {}\r\n", body.len()),
+            "POST" if !fields.contains("chunked") => format!("Content-Length: {}\r\n", body.len()),
             _ => String::new(),
         };
         let request = format!("{method} {path} HTTP/1.1\r\nHost: apps.test\r\n{fields}");
@@ -181,6 +203,14 @@ fn escaped(text: &str) -> String {
         byte => format!("%{byte:02X}"),
     };
     text.bytes().map(byte).collect()
+}
+
+/// Compresses a body.
+pub fn gzipped(content: &[u8]) -> Vec<u8> {
+    let mut coded = Vec::new();
+    let mut encoder = flate2::read::GzEncoder::new(content, flate2::Compression::new(6));
+    encoder.read_to_end(&mut coded).unwrap();
+    coded
 }
 
 /// A file of 20 MB.

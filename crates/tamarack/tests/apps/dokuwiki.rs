@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::browser::{Browser, File, hidden, large_file};
 use crate::compared::Mask;
 use crate::services::{FPM, folder};
-use crate::stack::Application;
+use crate::stack::{Application, Runs};
 use crate::{APACHE, compare};
 
 const DOKUWIKI: Application = Application {
@@ -24,7 +24,7 @@ const DOKUWIKI: Application = Application {
     ),
     writable: &["/etc/dokuwiki", "/var/lib/dokuwiki"],
     has_database: false,
-    pool: "php_value[upload_max_filesize] = 64M\nphp_value[post_max_size] = 64M\n",
+    runs: Runs::Php("php_value[upload_max_filesize] = 64M\nphp_value[post_max_size] = 64M\n"),
     configuration: "DocumentRoot @ROOT@/htdocs\nInclude @ROOT@/etc/dokuwiki/apache.conf\n",
     prepare,
 };

@@ -1,9 +1,10 @@
-//! Applications from Debian's packages, on Debian's configuration of Apache and PHP-FPM: the real
-//! Apache and Tamarack send the same pages.
+//! Applications from Debian's packages, on Debian's configuration of Apache, PHP-FPM and mod_cgid:
+//! the real Apache and Tamarack send the same pages.
 //!
-//! Each test copies an application's files twice, starts PHP-FPM, mariadbd and a server in either
-//! folder, and runs the same script in both: install, log in, write, upload, download. Without a
-//! package that it needs a test is skipped, and says which one.
+//! Each test copies an application's files twice, starts the services that it needs (PHP-FPM,
+//! mariadbd) and a server in either folder, and runs the same script in both: install, log in,
+//! write, upload, download, clone, push. Without a package that it needs a test is skipped, and
+//! says which one.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod browser;
@@ -21,7 +22,10 @@ mod site;
 mod stack;
 
 mod adminer;
+mod awstats;
 mod dokuwiki;
+mod git;
+mod gitweb;
 mod wordpress;
 
 use std::io::{self, Write};
@@ -45,7 +49,7 @@ fn compare(application: &Application, script: fn(&mut Browser), masks: &[Mask]) 
     }
     let run = |program: &'static str| {
         let stack = Stack::start(application, program);
-        let mut browser = Browser::new(stack.ports());
+        let mut browser = Browser::new(stack.ports(), stack.client_folder());
         script(&mut browser);
         (stack.names(), browser.seen)
     };
@@ -60,9 +64,14 @@ fn compare(application: &Application, script: fn(&mut Browser), masks: &[Mask]) 
 
 #[test]
 fn skipped_tests_say_what_is_missing() {
-    for (test, name) in
-        [("adminer", "Adminer"), ("dokuwiki", "DokuWiki"), ("wordpress", "WordPress")]
-    {
+    for (test, name) in [
+        ("adminer", "Adminer"),
+        ("awstats", "AWStats"),
+        ("dokuwiki", "DokuWiki"),
+        ("git", "git"),
+        ("gitweb", "gitweb"),
+        ("wordpress", "WordPress"),
+    ] {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", &format!("{test}::{test}")]).env(packages::FOLDER, "/none");
         let said = command.output().unwrap();

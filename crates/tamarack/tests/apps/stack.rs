@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::free_port::free_port;
 use crate::packages::{below, copy, correct};
-use crate::services::{FPM_SOCKET, Service, start_fpm, start_mariadb};
+use crate::services::{FPM_SOCKET, Service, folder, start_fpm, start_mariadb};
 use crate::site::{Site, is_root};
 
 /// What a stack is made of.
@@ -22,20 +22,30 @@ pub struct Application {
     /// The folders that PHP may write.
     pub writable: &'static [&'static str],
     pub has_database: bool,
-    /// Lines for the pool of PHP-FPM.
-    pub pool: &'static str,
+    pub runs: Runs,
     /// Of the virtual hosts; @ROOT@ is the stack's folder.
     pub configuration: &'static str,
     /// Does what an administrator does after the packages have been installed.
     pub prepare: fn(&Path),
 }
 
+/// What runs the application.
+pub enum Runs {
+    /// PHP-FPM, with these lines for its pool.
+    Php(&'static str),
+    /// Its own programs, by mod_cgid.
+    Programs,
+}
+
 /// What Debian enables by itself, and what PHP-FPM and pretty links need.
 const MODULES: &str = "access_compat alias auth_basic authn_core authn_file authz_core authz_host \
                        authz_user autoindex deflate dir env filter mime mpm_event negotiation \
-                       reqtimeout setenvif status proxy proxy_fcgi rewrite";
+                       reqtimeout setenvif status rewrite";
 const CONFIGURATIONS: &str =
     "charset localized-error-pages other-vhosts-access-log security serve-cgi-bin";
+
+/// How Debian's PHP-FPM does it.
+const DEBIAN: &str = "/etc/apache2/conf-available/php8.2-fpm.conf";
 
 /// How Fedora's php.conf does it.
 const FEDORA: &str = r#"
@@ -71,7 +81,13 @@ impl Stack {
             let mut command = Command::new("chown");
             assert!(command.args(["-R", "www-data:"]).args(writable).status().unwrap().success());
         }
-        let mut services = vec![start_fpm(&site, application.pool)];
+        folder(&site.root, "run", 0o755);
+        // mod_cgid's, which another user makes.
+        folder(&site.root, "run/socks", 0o777);
+        let mut services = Vec::new();
+        if let Runs::Php(pool) = application.runs {
+            services.push(start_fpm(&site, pool));
+        }
         if application.has_database {
             services.push(start_mariadb(&site));
         }
@@ -93,9 +109,16 @@ impl Stack {
         stack
     }
 
-    /// The ports of Debian's and of Fedora's way to PHP.
+    /// The ports of Debian's and of Fedora's way to PHP; both are the same to programs.
     pub fn ports(&self) -> [u16; 2] {
         [self.site.port, self.fedora]
+    }
+
+    /// An empty folder for programs of the client.
+    pub fn client_folder(&self) -> PathBuf {
+        let folder = self.site.path("client");
+        fs::create_dir(&folder).unwrap();
+        folder
     }
 
     /// What only this stack is called.
@@ -108,7 +131,11 @@ impl Stack {
     fn configure(&mut self, application: &Application) {
         let (root, port, fedora) = (&self.site.root, self.site.port, self.fedora);
         let etc = root.join("etc/apache2");
-        for (kind, names) in [("mods", MODULES), ("conf", CONFIGURATIONS), ("sites", "")] {
+        let modules = match application.runs {
+            Runs::Php(_) => format!("{MODULES} proxy proxy_fcgi"),
+            Runs::Programs => format!("{MODULES} cgid"),
+        };
+        for (kind, names) in [("mods", &*modules), ("conf", CONFIGURATIONS), ("sites", "")] {
             let enabled = etc.join(format!("{kind}-enabled"));
             fs::remove_dir_all(&enabled).unwrap();
             fs::create_dir(&enabled).unwrap();
@@ -117,14 +144,21 @@ impl Stack {
             }
         }
         correct(root, "/etc/apache2/apache2.conf", &["/usr/share"]);
-        correct(root, "/etc/apache2/conf-available/php8.2-fpm.conf", &[FPM_SOCKET]);
+        let ways = match application.runs {
+            Runs::Php(_) => {
+                correct(root, DEBIAN, &[FPM_SOCKET]);
+                ["Include conf-available/php8.2-fpm.conf\n", FEDORA]
+            }
+            Runs::Programs => [""; 2],
+        };
+        let [debian_way, fedora_way] = ways;
         let ports = format!("Listen 127.0.0.1:{port}\nListen 127.0.0.1:{fedora}\n");
         fs::write(etc.join("ports.conf"), ports).unwrap();
         let own = application.configuration;
         let hosts = format!(
             "ServerName apps.test\n\
-             <VirtualHost *:{port}>\nInclude conf-available/php8.2-fpm.conf\n{own}</VirtualHost>\n\
-             <VirtualHost *:{fedora}>\n{FEDORA}{own}</VirtualHost>\n"
+             <VirtualHost *:{port}>\n{debian_way}{own}</VirtualHost>\n\
+             <VirtualHost *:{fedora}>\n{fedora_way}{own}</VirtualHost>\n"
         );
         let socket = below(root, FPM_SOCKET);
         let hosts = hosts.replace("@SOCKET@", socket.to_str().unwrap());

@@ -9,7 +9,7 @@ use crate::compared::Mask;
 use crate::services::{
     DATABASE, DATABASE_PASSWORD, FPM, MARIADB, MARIADB_INSTALL, MYSQLI, PRINT_DEFAULTS, folder,
 };
-use crate::stack::Application;
+use crate::stack::{Application, Runs};
 use crate::{APACHE, compare};
 
 const WORDPRESS: Application = Application {
@@ -31,7 +31,7 @@ const WORDPRESS: Application = Application {
     ),
     writable: &["/var/lib/wordpress", "/etc/wordpress"],
     has_database: true,
-    pool: "",
+    runs: Runs::Php(""),
     // The virtual host of the package's own example.
     configuration: "DocumentRoot @ROOT@/usr/share/wordpress\n\
                     Alias /wp-content @ROOT@/var/lib/wordpress/wp-content\n\
