@@ -2,7 +2,7 @@
 
 use server::errors::{EndsConnection, FailedInFilter, ends_connection};
 use server::hooks::Phase;
-use server::request::{CLOSES_SILENTLY, Request};
+use server::request::{CLOSES_SILENTLY, Request, Response};
 use wire::{HeadFlags, Method};
 
 use crate::vary;
@@ -286,10 +286,7 @@ pub fn write_connection(request: &Request, responses: u32, keep: bool, out: &mut
 /// Writes status line and fields.
 pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
-    match &request.response.status_line {
-        Some(line) => out.extend_from_slice(line),
-        None => out.extend_from_slice(wire::status::line(request.response.status).as_bytes()),
-    }
+    put_status_line(&request.response, out);
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(request.response.of_origin(b"Date").unwrap_or(&request.engine.date()));
     before_connection(request, option(request, framing.says_keep), out);
@@ -298,6 +295,21 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(CHUNKED);
     }
     after_connection(request, out);
+}
+
+/// Writes the module's status line, or the usual one. Digits alone get the usual reason.
+#[inline]
+fn put_status_line(response: &Response, out: &mut Vec<u8>) {
+    const DIGITS: usize = 3;
+    match &response.status_line {
+        Some(line) if line.len() > DIGITS => out.extend_from_slice(line),
+        Some(digits) => {
+            out.extend_from_slice(digits);
+            out.push(b' ');
+            out.extend_from_slice(wire::status::reason(response.status).as_bytes());
+        }
+        None => out.extend_from_slice(wire::status::line(response.status).as_bytes()),
+    }
 }
 
 /// The lines of a head that are the same for all responses from the cache.

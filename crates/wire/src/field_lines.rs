@@ -1,6 +1,8 @@
 //! Header fields that a file or a program puts in front of its body, as CGI defines them (RFC 3875
 //! section 6). They are not checked like those of a message.
 
+use crate::chars::is_field_value;
+
 /// The longest line in bytes; the rest is the next line (`MAX_STRING_LEN`).
 pub const LINE_BYTES_MAX: usize = 8190;
 
@@ -54,14 +56,12 @@ pub fn media_type(value: &[u8]) -> Vec<u8> {
     value
 }
 
-/// Whether a status line begins with three digits, this status, and a blank, so that it can be sent
+/// Whether a status line begins with three digits, this status, and a space, so that it can be sent
 /// (`validate_status_line`).
 pub fn is_status_line(line: &[u8], status: u16) -> bool {
     let number = status.to_string();
-    number.len() == 3
-        && line
-            .strip_prefix(number.as_bytes())
-            .is_some_and(|rest| rest.first().is_some_and(|byte| is_space(*byte)))
+    let rest = line.strip_prefix(number.as_bytes()).filter(|_| number.len() == 3);
+    rest.and_then(|rest| rest.strip_prefix(b" ")).is_some_and(is_field_value)
 }
 
 /// `isspace` in the C locale.
@@ -101,7 +101,9 @@ mod tests {
     fn media_types_and_status_lines() {
         assert_eq!(media_type(b"Text/HTML; Charset=X \t"), b"text/html; Charset=X");
         assert!(is_status_line(b"404 Not here", 404));
-        assert!(!is_status_line(b"404", 404));
+        assert!(is_status_line(b"404 ", 404) && is_status_line(b"404 a\t\xff", 404));
+        assert!(!is_status_line(b"404", 404) && !is_status_line(b"404\ta", 404));
+        assert!(!is_status_line(b"404 \x7f", 404) && !is_status_line(b"404 a\x01", 404));
         assert!(!is_status_line(b"4040 x", 404));
         assert!(!is_status_line(b"many", 200));
     }

@@ -208,6 +208,8 @@ fn set_status(request: &mut Request, line: &[u8]) {
     if digits.first().is_some_and(u8::is_ascii_digit) {
         request.response.status = u16::try_from(atoi(line)).unwrap_or(0);
     }
-    let is_sendable = field_lines::is_status_line(line, request.response.status);
+    let status = request.response.status;
+    let is_bare = line == status.to_string().as_bytes();
+    let is_sendable = is_bare || field_lines::is_status_line(line, status);
     request.response.status_line = is_sendable.then(|| line.to_vec());
 }

@@ -11,7 +11,8 @@ use crate::request::tunnel::Tunnel;
 pub struct Response {
     /// The status.
     pub status: u16,
-    /// The status line after the version, if it is not the standard one.
+    /// The status line after the version, if it is not the standard one. Digits alone count only
+    /// for the page of an error, which completes them.
     pub status_line: Option<Vec<u8>>,
     /// The header fields.
     pub headers_out: Table,

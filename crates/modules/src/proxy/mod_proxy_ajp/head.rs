@@ -4,6 +4,7 @@
 use server::hooks::Bound;
 use server::request::Request;
 use wire::ajp::SendHeaders;
+use wire::chars::is_field_value;
 
 use crate::proxy::mod_proxy::{Proxy, reverse};
 
@@ -38,5 +39,6 @@ pub(super) fn put(request: &mut Request, bound: Bound<'_, Proxy>, head: &SendHea
 /// The status line, if it is not the usual one.
 fn status_line(status: u16, reason: &[u8]) -> Option<Vec<u8>> {
     let line = [format!("{status:03} ").as_bytes(), reason].concat();
-    (line != wire::status::line(status).as_bytes()).then_some(line)
+    let is_usual = line == wire::status::line(status).as_bytes();
+    (!is_usual && is_field_value(reason)).then_some(line)
 }

@@ -29,16 +29,16 @@ use crate::request::{Proxied, Request};
 pub async fn die(request: &mut Request, status: u16) {
     let status = if wire::status::is_valid(status) { status } else { 500 };
     let before = request.response.status;
-    if before != 200 {
-        let is_document = request.prev.as_ref().is_some_and(|prev| prev.response.status != 200);
-        return match is_document {
+    // The status that a hook has set for a first request does not count (`ap_die_r`).
+    if before != 200 && request.prev.is_some() {
+        return match first_error(request) {
             // The error document failed as well: respond for the first request, with both errors.
-            true => {
-                let first = after_body(request, before).await;
+            Some(first) => {
+                let first = after_body(request, first).await;
                 recursive(request, first, status).await;
             }
             // A hook had set a status, which the error replaces.
-            false => recursive(request, status, before).await,
+            None => recursive(request, status, before).await,
         };
     }
     let (status, document) = settled(request, status).await;
@@ -60,6 +60,12 @@ pub async fn die(request: &mut Request, status: u16) {
     if wire::status::drops_connection(status) {
         request.keep(EndsConnection);
     }
+}
+
+/// The status of the request for whose error, or for that of its document, this one is.
+fn first_error(request: &Request) -> Option<u16> {
+    let prevs = std::iter::successors(request.prev.as_deref(), |prev| prev.prev.as_deref());
+    prevs.map(|prev| prev.response.status).take_while(|&status| status != 200).last()
 }
 
 /// The status of the response with its document: a body that is too long turns the error into a
@@ -240,7 +246,6 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         });
     }
     set_status(request, first);
-    request.response.status_line = None;
     if [first, second].into_iter().any(wire::status::drops_connection) {
         request.keep(EndsConnection);
     }
@@ -256,6 +261,9 @@ async fn finish(request: &mut Request, second: Option<u16>) {
         return;
     }
     let text = text(request);
+    if text.is_none() && !request.head.header_only {
+        page::add_reason(&mut request.response);
+    }
     make_page(request, request.response.status, second);
     if let (Some(text), false) = (text, request.head.header_only) {
         request.response.body = Body::from(text);

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::config::core::Signature;
-use crate::request::Request;
 use crate::request::body::Body;
+use crate::request::{Request, Response};
 
 /// Makes the response the built-in page of `status`. `second` is the status of the error document,
 /// if that failed as well.
@@ -86,11 +86,21 @@ fn text(request: &Request, status: u16, second: Option<u16>, location: &[u8]) ->
     out
 }
 
-/// The status line; a module's line applies if it begins with the status.
+/// Completes a module's status line that ends after the digits: if the page is sent.
+pub(super) fn add_reason(response: &mut Response) {
+    const DIGITS: usize = 3;
+    if let Some(line) = &mut response.status_line
+        && line.len() <= DIGITS + 1
+    {
+        line.truncate(DIGITS);
+        line.extend_from_slice(b" Unknown Reason");
+    }
+}
+
+/// The status line of a page: a module's, if its reason begins with a letter or digit.
 fn status_line(request: &Request, status: u16) -> Vec<u8> {
     let own = request.response.status_line.as_deref();
-    let digits = status.to_string();
-    match own.filter(|line| line.starts_with(digits.as_bytes()) && line.len() > 4) {
+    match own.filter(|line| line.get(4).is_some_and(u8::is_ascii_alphanumeric)) {
         Some(line) => escape(line),
         None => wire::status::line(status).as_bytes().to_vec(),
     }
