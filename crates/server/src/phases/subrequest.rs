@@ -137,6 +137,7 @@ pub async fn lookup_entry(request: &mut Request, name: &[u8]) -> Request {
         let uri = &request.resource.uri;
         let beside = uri.get(..path_info_at(uri, path_info)).unwrap_or_default();
         sub.resource.uri = [&join(beside, name), path_info.as_slice()].concat();
+        sub.resource.path_info.clone_from(path_info);
     }
     if request.resource.args.as_ref().is_some_and(|args| !args.is_empty()) {
         sub.inherit_query(request);

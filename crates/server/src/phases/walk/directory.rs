@@ -244,7 +244,10 @@ impl Walk {
             again::merged(request, |_, before| is_there && before.is_in(&self.folder()));
         }
         request.resource.filename = self.here;
-        request.resource.path_info = path_info;
+        // A variant that is looked up has the path info of its request.
+        if !path_info.is_empty() || !request.is_file_lookup() {
+            request.resource.path_info = path_info;
+        }
         request.resource.file = self.found;
         request.resource.canonical_filename.clone_from(&request.resource.filename);
         enter(request, self.layer);
