@@ -10,11 +10,13 @@ use wire::Table;
 use wire::method::Method;
 
 use crate::api::hooks::Verdict;
+use crate::config::core::Links;
 use crate::explain::{Begun, Event, Kind};
+use crate::files::path::StatError;
 use crate::files::validity::Trace;
 use crate::log::Level;
 use crate::phases::process;
-use crate::phases::walk;
+use crate::phases::walk::{self, symlink};
 use crate::request::etag::VariantsTag;
 use crate::request::filters::InputFilters;
 use crate::request::{FileKind, MainRequest, Request};
@@ -120,12 +122,23 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
 }
 
 /// Looks up an entry of the request's directory, with the rest of the request's path and its query,
-/// if it is not empty (`ap_sub_req_lookup_dirent` with `AP_SUBREQ_MERGE_ARGS`).
+/// if it is not empty (`ap_sub_req_lookup_dirent` with `AP_SUBREQ_MERGE_ARGS`). If the entry is a
+/// link, the options outside of all sections have to allow it as well.
 pub async fn lookup_entry(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = child_for_file(request, name);
+    let root = request.engine.plans.root(&request.host);
+    let links = request.core_of(&root).options.flags().links();
+    if links != Links::Followed {
+        request.trace_path(&sub.resource.filename);
+        request.depends.trace.iter_mut().for_each(|trace| trace.links_matter = true);
+    }
+    let stat = symlink::stat(&request.engine, &sub.resource.filename, links);
+    if matches!(stat, Err(StatError::SymlinkForbidden)) {
+        sub.response.status = 403;
+        return sub;
+    }
     let path_info = &request.resource.path_info;
     // A folder, behind a link: it may have an index file, but none for a path with more behind it.
-    let stat = request.engine.stat(&sub.resource.filename);
     let is_folder = stat.is_ok_and(|stat| stat.kind == FileKind::Directory);
     if is_folder && path_info.is_empty() {
         sub.resource.filename.push(b'/');

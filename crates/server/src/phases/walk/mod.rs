@@ -9,7 +9,7 @@ mod gathered;
 mod htaccess;
 mod ifs;
 mod proxied;
-mod symlink;
+pub(super) mod symlink;
 
 pub(in crate::phases) use directory::MatchedSections;
 pub use directory::{DirectorySections, PATH_LIMIT, directories};
