@@ -133,7 +133,7 @@ impl<'a> Renderer<'a> {
             lines.push(match with {
                 Some((_, with)) => format!("< {name}: {with}"),
                 None if name.eq_ignore_ascii_case("allow") => {
-                    format!("< {name}: {}", sorted(value))
+                    self.mask(&format!("< {name}: {}", sorted(value)))
                 }
                 None if value.is_empty() => format!("< {name}:"),
                 None => self.mask(&format!("< {name}: {}", escape(value))),

@@ -256,7 +256,12 @@ fn differ_in_life_of_cookies(
 }
 
 fn status(lines: &[String]) -> Option<u16> {
-    lines.first().and_then(|line| line.split(' ').nth(2)?.parse().ok())
+    status_line(lines).and_then(|line| line.split(' ').nth(2)?.parse().ok())
+}
+
+/// The status line of the response behind interim ones.
+fn status_line(lines: &[String]) -> Option<&String> {
+    lines.iter().rfind(|line| line.starts_with("< HTTP/"))
 }
 
 /// Apache evaluates some expressions once more, and names a field without a name each time.
@@ -325,9 +330,12 @@ fn differ_in_page_of_success(
     tamarack: &[String],
 ) -> bool {
     const RANGE: &str = "< Content-Range: ";
-    let is_part = |lines: &[String]| lines.iter().any(|line| line.starts_with(RANGE));
+    const PARTS: &str = "< Content-Type: multipart/byteranges";
+    let is_part = |lines: &[String]| {
+        lines.iter().any(|line| line.starts_with(RANGE) || line.starts_with(PARTS))
+    };
     let is_page = |lines: &[String]| {
-        let status = lines.first().and_then(|line| line.strip_prefix("< HTTP/1.1 "));
+        let status = status_line(lines).and_then(|line| line.strip_prefix("< HTTP/1.1 "));
         let title = format!("| <title>{}</title>", status.unwrap_or_default());
         let is_sent = lines.contains(&title) && lines.iter().any(|line| line.contains("<h1>"));
         is_sent || request.method == "HEAD" || is_part(lines)
@@ -337,7 +345,8 @@ fn differ_in_page_of_success(
         without_length(lines).iter().filter(is_head).cloned().collect::<Vec<_>>()
     };
     let is_file = |line: &String| line.starts_with("< Last-Modified: ");
-    let is_html = |line: &String| line.starts_with("< Content-Type: text/html");
+    let is_html =
+        |line: &String| line.starts_with("< Content-Type: text/html") || line.starts_with(PARTS);
     let mut has_rule = false;
     site.walk(&mut |node| has_rule |= node.name == "RewriteRule" && node.words.contains("R=2"));
     has_rule
@@ -564,6 +573,20 @@ mod tests {
             rule(site, &Request::default(), &apache, &tamarack).is_some()
         };
         assert!(is_wanted(&rules("^ - [R=200]"), "200 OK"));
+        let behind_interim = |lines: [String; 7]| {
+            [vec!["< HTTP/1.1 100 Continue".to_owned(), "<".to_owned()], lines.to_vec()].concat()
+        };
+        let site = rules("^ - [R=200]");
+        let (apache, tamarack) = (lines("200 OK", "533", "| a"), lines("200 OK", "237", "| b"));
+        let [apache, tamarack] = [apache, tamarack].map(behind_interim);
+        assert!(rule(&site, &Request::default(), &apache, &tamarack).is_some());
+        let parts = |length: &str| {
+            let kind = "< Content-Type: multipart/byteranges; boundary=BOUNDARY";
+            let range = format!("| Content-range: bytes 0-1/{length}\\r");
+            ["< HTTP/1.1 206 Partial Content", kind, "<", &range, "| <!"].map(str::to_owned)
+        };
+        let (apache, tamarack) = (parts("533"), parts("237"));
+        assert!(rule(&site, &Request::default(), &apache, &tamarack).is_some());
         assert!(!is_wanted(&rules("^ - [R=200]"), "My page"));
         assert!(!is_wanted(&rules("^ - [R]"), "200 OK"));
     }
