@@ -56,6 +56,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<debugging::mod_dumpio::Dumpio>(),
         module::<filters::mod_filter::Filter>(),
         module::<filters::mod_deflate::Deflate>(),
+        module::<filters::mod_ext_filter::ExtFilter>(),
         module::<filters::mod_reqtimeout::Reqtimeout>(),
         module::<filters::mod_request::KeptBody>(),
         module::<filters::mod_xml2enc::Xml2enc>(),

@@ -79,27 +79,37 @@ impl PipeSpec {
     }
 }
 
-/// Splits a command as `apr_tokenize_to_argv` does: blanks separate words, quotes of either kind
-/// group them, a backslash escapes the next byte.
+/// Splits a command as `apr_tokenize_to_argv` does: blanks separate words, and quotes of either
+/// kind around a word keep them. A backslash before a blank or a quote makes it a part of the word; then
+/// backslashes are removed, except those behind one.
 pub fn split_words(command: &[u8]) -> Vec<Vec<u8>> {
+    let is_blank = |byte: u8| byte == b' ' || byte == b'\t';
     let mut words = Vec::new();
-    let mut rest = command.iter().copied().peekable();
+    let mut rest = command;
     while words.len() < WORDS_MAX {
-        while rest.next_if(u8::is_ascii_whitespace).is_some() {}
-        if rest.peek().is_none() {
-            break;
-        }
-        let quote = rest.next_if(|byte| matches!(byte, b'"' | b'\''));
-        let mut word = Vec::new();
-        while let Some(byte) = rest.next() {
-            match (byte, quote) {
-                (b'\\', _) => word.extend(rest.next()),
-                (byte, Some(quote)) if byte == quote => break,
-                (byte, None) if byte.is_ascii_whitespace() => break,
-                _ => word.push(byte),
+        let start = rest.iter().position(|byte| !is_blank(*byte));
+        let Some(word) = start.and_then(|start| rest.get(start..)) else { break };
+        let quote = word.first().copied().filter(|byte| matches!(byte, b'"' | b'\''));
+        let word = word.get(usize::from(quote.is_some())..).unwrap_or_default();
+        let mut end = 0;
+        while let Some(byte) = word.get(end) {
+            let next = word.get(end + 1).copied();
+            match *byte {
+                b'\\' if next.is_some_and(|next| is_blank(next) || b"\"'".contains(&next)) => {
+                    end += 1
+                }
+                byte if quote == Some(byte) || quote.is_none() && is_blank(byte) => break,
+                _ => {}
             }
+            end += 1;
         }
-        words.push(word);
+        let mut bytes = word.get(..end.min(word.len())).unwrap_or_default().iter().copied();
+        let unescaped = std::iter::from_fn(|| match bytes.next()? {
+            b'\\' => bytes.next(),
+            byte => Some(byte),
+        });
+        words.push(unescaped.collect());
+        rest = word.get(end + 1..).unwrap_or_default();
     }
     words
 }

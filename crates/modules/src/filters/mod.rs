@@ -1,6 +1,7 @@
 //! Apache's `modules/filters`.
 
 pub mod mod_deflate;
+pub mod mod_ext_filter;
 pub mod mod_filter;
 pub mod mod_proxy_html;
 pub mod mod_reqtimeout;

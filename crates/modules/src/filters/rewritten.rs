@@ -42,11 +42,10 @@ pub(super) fn body_of<R: Rewrite + Unpin + 'static>(
         }
         return Body::Stream(Box::pin(Whole { out, failed }));
     }
-    let source = Body::Parts([Body::Bytes(head), rest].into());
+    let source = Pieces::of(Body::Parts([Body::Bytes(head), rest].into()));
     Body::Stream(Box::pin(Rewritten {
         rewrite,
         source,
-        input: Input::None,
         out,
         flush: false,
         ended: false,
@@ -73,8 +72,7 @@ impl BodyStream for Whole {
 /// A body that is being rewritten.
 struct Rewritten<R> {
     rewrite: R,
-    source: Body,
-    input: Input,
+    source: Pieces,
     out: Vec<u8>,
     /// Whether a flush follows `out`.
     flush: bool,
@@ -83,36 +81,71 @@ struct Rewritten<R> {
     since_turn: usize,
 }
 
+impl<R: Rewrite + Unpin> Rewritten<R> {
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match ready!(self.source.poll_piece(cx)).transpose()? {
+            Some(Piece::Bytes(piece)) => {
+                self.since_turn += piece.len();
+                return Poll::Ready(self.rewrite.push(&piece, &mut self.out));
+            }
+            Some(Piece::Flush) => self.flush = true,
+            None => {
+                self.ended = true;
+                self.rewrite.end(&mut self.out)?;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A body in pieces of at most [`STEP_BYTES`], with files read.
+pub(super) struct Pieces {
+    source: Body,
+    input: Input,
+}
+
+/// A piece of a body.
+pub(super) enum Piece {
+    /// Bytes, of which there are some.
+    Bytes(Bytes),
+    /// What precedes should be sent.
+    Flush,
+}
+
 enum Input {
     None,
     Bytes(Bytes),
     File(FileSlice),
 }
 
-impl<R: Rewrite + Unpin> Rewritten<R> {
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let piece = match std::mem::replace(&mut self.input, Input::None) {
-            Input::Bytes(mut bytes) if !bytes.is_empty() => {
-                let piece = bytes.split_to(bytes.len().min(STEP_BYTES));
-                self.input = Input::Bytes(bytes);
-                piece
-            }
-            Input::File(slice) if slice.length > 0 => self.read(slice)?,
-            _ => {
-                match ready!(self.source.poll_chunk(cx)).transpose()? {
-                    Some(Chunk::Bytes(bytes)) => self.input = Input::Bytes(bytes),
-                    Some(Chunk::File(slice)) => self.input = Input::File(slice),
-                    Some(Chunk::Flush) => self.flush = true,
-                    None => {
-                        self.ended = true;
-                        self.rewrite.end(&mut self.out)?;
-                    }
+impl Pieces {
+    /// The pieces of a body.
+    pub fn of(source: Body) -> Pieces {
+        Pieces { source, input: Input::None }
+    }
+
+    /// The next piece; `None` at the end.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Piece>>> {
+        loop {
+            match std::mem::replace(&mut self.input, Input::None) {
+                Input::Bytes(mut bytes) if !bytes.is_empty() => {
+                    let piece = bytes.split_to(bytes.len().min(STEP_BYTES));
+                    self.input = Input::Bytes(bytes);
+                    return Poll::Ready(Some(Ok(Piece::Bytes(piece))));
                 }
-                return Poll::Ready(Ok(()));
+                Input::File(slice) if slice.length > 0 => {
+                    return Poll::Ready(Some(self.read(slice).map(Piece::Bytes)));
+                }
+                _ => {}
             }
-        };
-        self.since_turn += piece.len();
-        Poll::Ready(self.rewrite.push(&piece, &mut self.out))
+            match ready!(self.source.poll_chunk(cx)).transpose() {
+                Ok(Some(Chunk::Bytes(bytes))) => self.input = Input::Bytes(bytes),
+                Ok(Some(Chunk::File(slice))) => self.input = Input::File(slice),
+                Ok(Some(Chunk::Flush)) => return Poll::Ready(Some(Ok(Piece::Flush))),
+                Ok(None) => return Poll::Ready(None),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
     }
 
     /// Reads the next piece of a file; the rest is left for later.

@@ -22,7 +22,6 @@ pub(super) const FAMILY: &[Missing] = &[
         .handlers("dav-handler"),
     missing!("dav_fs", "DAVLockDB").inert("DAVLockDB"),
     missing!("dav_lock", "DAVGenericLockDB").inert("DAVGenericLockDB"),
-    missing!("ext_filter", "ExtFilterDefine ExtFilterOptions"),
     missing!(
         "include",
         "SSIEndTag SSIErrorMsg SSIEtag SSILastModified SSILegacyExprParser SSIStartTag \

@@ -2,7 +2,22 @@
 //! (`server/util_script.c`).
 
 pub(crate) mod environment;
+pub(crate) mod error_lines;
 pub(crate) mod head;
 pub(crate) mod program;
 pub(crate) mod redirect;
 pub(crate) mod variables;
+
+/// Puts a backslash before each byte that means something to a shell.
+///
+/// Source: `ap_escape_shell_cmd`
+pub(crate) fn shell_escaped(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text {
+        if b"&;`'\"|*?~<>^()[]{}$\\\n".contains(byte) || *byte == 0xFF {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out
+}

@@ -1,8 +1,16 @@
 //! Filters: they change a response between the handler and the connection, or a request body on its
 //! way to the handler.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
 use pcre::Later;
 
+use crate::api::hooks::DefinedProviders;
+use crate::config::build::Build;
+use crate::config::host::Server;
+use crate::config::registry::Registry;
 use crate::explain;
 use crate::phases::matching;
 use crate::request::Request;
@@ -37,6 +45,14 @@ pub trait OutputFilter {
         Ok(())
     }
 
+    /// Called once before [`OutputFilter::apply`], with the body still in the response: what has to
+    /// wait belongs here. The future returns whether the response passes this filter and those
+    /// behind it: not if it has become an error. Default: nothing.
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        let _ = request;
+        None
+    }
+
     /// How many bytes at the beginning of the body [`OutputFilter::apply`] looks at: the response
     /// waits for them, or for the end of a shorter body, and [`Body::split_head`] returns them.
     /// Default: none.
@@ -56,6 +72,9 @@ pub trait OutputFilter {
         false
     }
 }
+
+/// The future of [`OutputFilter::begin`].
+pub type Beginning<'r> = Pin<Box<dyn Future<Output = bool> + 'r>>;
 
 /// A filter that the configuration can name (`SetOutputFilter`, `FilterProvider`).
 pub struct FilterDef {
@@ -88,12 +107,113 @@ pub async fn apply_all(request: &mut Request) {
             matching::decide(request).await;
         }
         request.depends.pure &= attached.filter.is_pure();
+        let passes = match attached.filter.begin(request) {
+            Some(beginning) => beginning.await,
+            None => true,
+        };
+        if !passes {
+            return;
+        }
         let mut body = std::mem::take(&mut request.response.body);
         let wanted = attached.filter.looks_at(request);
         if wanted > 0 {
             body = head::gather(body, wanted).await;
         }
         request.response.body = attached.filter.apply(request, body);
+    }
+}
+
+/// A filter that the configuration defines (`ExtFilterDefine`).
+pub struct DefinedFilter {
+    /// Its name, in lower case.
+    pub name: String,
+    /// Its stage.
+    pub stage: Stage,
+    /// Creates the filter of this name for a response.
+    pub make: fn(&mut Request, &str) -> Option<Box<dyn OutputFilter>>,
+}
+
+/// An input filter that the configuration defines.
+pub struct DefinedInputFilter {
+    /// Its name, in lower case.
+    pub name: String,
+    /// Creates the filter of this name for a request with a body.
+    pub make: fn(&mut Request, &str) -> Option<InputFilter>,
+}
+
+/// The group of [`DefinedFilter`]s among the configuration's providers.
+const OUTPUT: &str = "output filter";
+/// The group of [`DefinedInputFilter`]s.
+const INPUT: &str = "input filter";
+
+/// An output filter by its name: a module's, or one that the configuration defines.
+#[derive(Clone)]
+pub enum KnownFilter {
+    /// A module's.
+    OfModule(Arc<FilterDef>),
+    /// The configuration's.
+    Defined(Arc<DefinedFilter>),
+}
+
+impl KnownFilter {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            KnownFilter::OfModule(filter) => filter.name,
+            KnownFilter::Defined(filter) => &filter.name,
+        }
+    }
+
+    /// Its stage.
+    pub fn stage(&self) -> Stage {
+        match self {
+            KnownFilter::OfModule(filter) => filter.stage,
+            KnownFilter::Defined(filter) => filter.stage,
+        }
+    }
+
+    /// Creates the filter for a response; `None` if it has nothing to do.
+    pub fn make(&self, request: &mut Request) -> Option<Box<dyn OutputFilter>> {
+        match self {
+            KnownFilter::OfModule(filter) => (filter.make)(request),
+            KnownFilter::Defined(filter) => (filter.make)(request, &filter.name),
+        }
+    }
+}
+
+fn find(registry: &Registry, defined: &DefinedProviders, name: &[u8]) -> Option<KnownFilter> {
+    if let Some(filter) = registry.hooks.filter(name) {
+        return Some(KnownFilter::OfModule(filter.clone()));
+    }
+    defined.find(OUTPUT, std::str::from_utf8(name).ok()?).map(KnownFilter::Defined)
+}
+
+impl Build {
+    /// Adds an output filter that the configuration defines.
+    pub fn define_filter(&mut self, filter: DefinedFilter) {
+        self.defined.define(OUTPUT, filter.name.clone(), filter);
+    }
+
+    /// Adds an input filter that the configuration defines.
+    pub fn define_input_filter(&mut self, filter: DefinedInputFilter) {
+        self.defined.define(INPUT, filter.name.clone(), filter);
+    }
+
+    /// The output filter of this name; names are case-insensitive.
+    pub fn filter(&self, name: &[u8]) -> Option<KnownFilter> {
+        find(&self.registry, &self.defined, name)
+    }
+}
+
+impl Server {
+    /// The output filter of this name; names are case-insensitive.
+    pub fn filter(&self, name: &[u8]) -> Option<KnownFilter> {
+        find(&self.registry, &self.defined, name)
+    }
+
+    /// The input filter of this name that the configuration defines.
+    pub fn defined_input_filter(&self, name: &[u8]) -> Option<Arc<DefinedInputFilter>> {
+        self.defined.find(INPUT, std::str::from_utf8(name).ok()?)
     }
 }
 

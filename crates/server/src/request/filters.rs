@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Request;
-use crate::api::filter::{Attached, OutputFilter, Stage};
+use crate::api::filter::{Attached, KnownFilter, OutputFilter, Stage};
 use crate::log::Level;
 
 /// The names of a subrequest's input filters.
@@ -24,28 +24,38 @@ impl Request {
 
     /// Attaches a registered output filter by name; an unknown name is logged.
     pub fn add_filter_named(&mut self, name: &[u8]) {
-        let Some(def) = self.engine.server.registry.hooks.filter(name).cloned() else {
+        let Some(known) = self.engine.server.filter(name) else {
             return self.log_unknown_filter(name);
         };
-        if let Some(filter) = (def.make)(self) {
-            self.add_filter(def.name, def.stage, filter);
+        let Some(filter) = known.make(self) else { return };
+        match known {
+            KnownFilter::OfModule(def) => self.add_filter(def.name, def.stage, filter),
+            KnownFilter::Defined(def) => self.add_filter(def.name.clone(), def.stage, filter),
         }
     }
 
     /// Wraps the body in a registered input filter; an unknown name is logged. A subrequest has no
     /// body: its filters are those of a request that takes over its results.
     pub fn add_input_filter_named(&mut self, name: &[u8]) {
-        let Some(def) = self.engine.server.registry.hooks.input_filter(name).cloned() else {
+        let of_module = self.engine.server.registry.hooks.input_filter(name).cloned();
+        let defined = self.engine.server.defined_input_filter(name);
+        if of_module.is_none() && defined.is_none() {
             return self.log_unknown_filter(name);
-        };
+        }
         if self.main.is_some() {
             let mut names = self.kept::<InputFilters>().cloned().unwrap_or_default();
             names.0.push(name.to_vec());
             return self.keep(names);
         }
-        if !self.body_in.is_empty()
-            && let Some(filter) = (def.make)(self)
-        {
+        if self.body_in.is_empty() {
+            return;
+        }
+        let filter = match (of_module, defined) {
+            (Some(def), _) => (def.make)(self),
+            (None, Some(def)) => (def.make)(self, &def.name),
+            (None, None) => None,
+        };
+        if let Some(filter) = filter {
             self.body_in.wrap(filter);
         }
     }

@@ -9,6 +9,7 @@ use server::host::Server;
 use server::request::Request;
 
 use super::{Settings, Unixd, suexec};
+use crate::filters::mod_ext_filter::ExtFilter;
 use crate::generators::mod_cgi::{Cgi, Cgid};
 
 /// What starts programs, which all hosts share; unset before the server runs.
@@ -35,7 +36,8 @@ pub(crate) fn of(request: &Request) -> Option<&Spawner> {
 /// Its line can't be created.
 pub fn companion(server: &Arc<Server>, programs_max: usize) -> Result<Option<Companion>, String> {
     let registry = &server.registry;
-    let slots = [registry.slot_of::<Cgi>(), registry.slot_of::<Cgid>()];
+    let slots =
+        [registry.slot_of::<Cgi>(), registry.slot_of::<Cgid>(), registry.slot_of::<ExtFilter>()];
     let unixd = registry.slot_of::<Unixd>();
     let unixd = unixd.and_then(|slot| server.main().server.share::<Settings>(slot));
     let Some(unixd) = unixd.filter(|_| slots.iter().any(Option::is_some)) else {

@@ -7,7 +7,7 @@ use conf::expr::{Backrefs, EvalError};
 use pcre::Later;
 use server::body::Body;
 use server::expr;
-use server::filter::OutputFilter;
+use server::filter::{Beginning, OutputFilter};
 use server::hooks::{Bound, Step};
 use server::log::Level;
 use server::request::{FileKind, Request};
@@ -96,8 +96,12 @@ impl OutputFilter for Harness {
             break;
         }
         let Some(provider) = self.provider() else { return Ok(()) };
-        self.filter = (provider.filter.make)(request);
+        self.filter = provider.filter.make(request);
         self.filter.as_mut().map_or(Ok(()), |filter| filter.prepare(request))
+    }
+
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        self.filter.as_mut()?.begin(request)
     }
 
     fn looks_at(&self, request: &Request) -> usize {

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU8;
 
 use conf::expr::Expr;
 use server::directive::Row;
-use server::filter::{FilterDef, Stage};
+use server::filter::{KnownFilter, Stage};
 use server::hooks::{Bound, Hooks, Phase, Rank};
 use server::merge::Overlay;
 use server::module::Module;
@@ -65,7 +65,7 @@ pub struct SmartFilter {
 #[derive(Clone)]
 pub struct Provider {
     /// The filter that runs.
-    pub filter: Arc<FilterDef>,
+    pub filter: KnownFilter,
     /// When the provider is chosen.
     pub when: Condition,
     /// `FilterProtocol` of the filter, shared by all sections: bits of [`protocol`].

@@ -98,12 +98,12 @@ fn provide(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 /// Adds a provider. An undeclared filter is declared at the provider's stage (`add_filter`).
 fn add(cx: &mut Here<'_, '_>, name: &[u8], provider: &[u8], when: Condition, arg: &Arg) -> Set {
     let registry = cx.build().registry.clone();
-    let Some(filter) = registry.hooks.filter(provider).cloned() else {
+    let Some(filter) = cx.build().filter(provider) else {
         return Err(unknown(provider, arg));
     };
     let protocols = registry.hooks.provider::<Protocols>("filter-protocols", "mod_filter");
-    let protocol = protocols.map(|all| all.of(filter.name)).unwrap_or_default();
-    let stage = filter.stage;
+    let protocol = protocols.map(|all| all.of(filter.name())).unwrap_or_default();
+    let stage = filter.stage();
     let smart = cx.dir().filters.entry(name.to_vec()).or_insert_with(|| SmartFilter {
         stage,
         providers: Vec::new(),
@@ -115,7 +115,7 @@ fn add(cx: &mut Here<'_, '_>, name: &[u8], provider: &[u8], when: Condition, arg
 }
 
 fn known(cx: &mut Here<'_, '_>, provider: &Arg) -> Set {
-    let found = cx.build().registry.hooks.filter(&provider.text).is_some();
+    let found = cx.build().filter(&provider.text).is_some();
     if found { Ok(()) } else { Err(unknown(&provider.text, provider)) }
 }
 
@@ -165,7 +165,7 @@ fn set_protocol(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
             let found = smart
                 .providers
                 .iter()
-                .find(|known| known.filter.name.as_bytes().eq_ignore_ascii_case(&provider.text));
+                .find(|known| known.filter.name().as_bytes().eq_ignore_ascii_case(&provider.text));
             let Some(found) = found else {
                 let missing = "FilterProtocol: No such provider for this filter";
                 return Err(Fault::new(missing).at(provider));

@@ -14,7 +14,7 @@ use server::request::Request;
 use server::request_body::{BodyError, BodyIn};
 use wire::script_head::{ScriptFault, ScriptHead, ScriptHeadParser, ScriptProgress};
 
-use super::error_lines::ErrorLines;
+use crate::util_script::error_lines::ErrorLines;
 use crate::util_script::program::Program;
 
 /// Bytes that are read at once.

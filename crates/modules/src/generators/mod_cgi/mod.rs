@@ -8,7 +8,6 @@
 //! <https://httpd.apache.org/docs/2.4/mod/mod_cgid.html>
 
 mod conversation;
-mod error_lines;
 mod order;
 mod output;
 mod respond;

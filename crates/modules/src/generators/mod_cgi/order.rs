@@ -5,6 +5,7 @@ use server::request::Request;
 use crate::arch::mod_unixd::spawner::Spawner;
 use crate::arch::mod_unixd::suexec;
 use crate::util_script::program::order;
+use crate::util_script::shell_escaped;
 
 /// The order to start the request's file, in its folder, and the file that is executed.
 pub(super) async fn of(request: &Request, spawner: &Spawner) -> (Vec<u8>, Vec<u8>) {
@@ -41,18 +42,6 @@ fn argument(word: &[u8]) -> Vec<u8> {
     // Whatever it contains.
     let _ = wire::uri::unescape_url(&mut text, wire::uri::Slashes::Decode);
     shell_escaped(text.split(|byte| *byte == 0).next().unwrap_or_default())
-}
-
-/// Source: `ap_escape_shell_cmd`
-fn shell_escaped(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    for byte in text {
-        if b"&;`'\"|*?~<>^()[]{}$\\\n".contains(byte) || *byte == 0xFF {
-            out.push(b'\\');
-        }
-        out.push(*byte);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -17,16 +17,19 @@ use wire::script_head::{ScriptFault, ScriptHead};
 
 use super::Kind;
 use super::conversation::{Broken, Conversation};
-use super::error_lines::ErrorLines;
 use super::order;
 use super::output::{Output, Unsent};
 use super::script_log::Entry;
 use crate::arch::mod_unixd::spawner;
 use crate::proxy::mod_proxy::relay::Announced;
+use crate::util_script::error_lines::ErrorLines;
 use crate::util_script::head::{drop_framing, finish, log, put, refuse};
 use crate::util_script::program::Program;
 use crate::util_script::redirect::to_local;
 use crate::util_script::variables::{add_cgi, add_common};
+
+/// The number of the message for a line of a program's standard error.
+const ERROR_LINE: u32 = 1215;
 
 /// The status of the response, the number and the text of the message.
 type Refusal = (u16, u32, &'static str);
@@ -129,7 +132,8 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
     let timeout = bound.dir.timeout.get().copied().filter(|timeout| !timeout.is_zero());
     match program {
         Ok((program, executed)) => {
-            let lines = ErrorLines::new(request, M::FILE);
+            let file = &request.resource.filename;
+            let lines = ErrorLines::new(request, M::FILE, ERROR_LINE, file);
             let timeout: Duration = timeout.unwrap_or_else(|| request.host.core.timeout());
             Ok(Conversation::new(program, executed, lines, timeout))
         }

@@ -13,15 +13,14 @@ use server::request::Request;
 /// The longest line (`HUGE_STRING_LEN`); a longer one is several.
 const LINE_BYTES: usize = 8191;
 
-/// Apache's number for a line.
-const LINE: u32 = 1215;
-
 /// Lines on their way to the log.
-pub(super) struct ErrorLines {
+pub(crate) struct ErrorLines {
     engine: Rc<Engine>,
     host: Arc<Host>,
     connection: Rc<ConnectionInfo>,
     module: &'static str,
+    /// The number of a line's message.
+    number: u32,
     /// What precedes a line.
     program: Vec<u8>,
     /// What follows it.
@@ -31,15 +30,16 @@ pub(super) struct ErrorLines {
 }
 
 impl ErrorLines {
-    /// The lines of a request's program.
-    pub fn new(request: &Request, module: &'static str) -> ErrorLines {
+    /// The lines of a request's program, as messages of `module` with this number.
+    pub fn new(request: &Request, module: &'static str, number: u32, program: &[u8]) -> ErrorLines {
         let referer = request.head.headers_in.get(b"Referer");
         ErrorLines {
             engine: request.engine.clone(),
             host: request.host.clone(),
             connection: request.connection.clone(),
             module,
-            program: [b"stderr from ", request.resource.filename.as_slice(), b": "].concat(),
+            number,
+            program: [b"stderr from ", program, b": "].concat(),
             referer: referer.map(|text| [b", referer: ", text].concat()).unwrap_or_default(),
             buffer: Vec::new(),
         }
@@ -84,7 +84,7 @@ impl ErrorLines {
 
     /// Logs a line.
     pub fn log(&self, line: &[u8]) {
-        self.log_about(Level::Error, LINE, &[&self.program, line].concat());
+        self.log_about(Level::Error, self.number, &[&self.program, line].concat());
     }
 
     /// Logs something about the request.
