@@ -25,18 +25,21 @@ pub struct Carried {
 ///
 /// Errors: `TimedOut` once no byte has moved for `idle`, and those of recv(2) and send(2). What was
 /// carried until then is returned, too.
-pub async fn tunnel(
-    near: &mut Stream,
-    far: &mut Stream,
+pub fn tunnel<'s>(
+    near: &'s mut Stream,
+    far: &'s mut Stream,
     early: [Vec<u8>; 2],
     idle: Duration,
-) -> (Carried, io::Result<()>) {
+) -> impl Future<Output = (Carried, io::Result<()>)> + use<'s> {
     let [outward, inward] = early.map(Way::new);
     let mut tunnel = Tunnel { near, far, outward, inward, idle, deadline: Deadline::NEVER };
     tunnel.deadline = tunnel.next_deadline();
-    let outcome = std::future::poll_fn(|cx| tunnel.poll(cx)).await;
-    let carried = Carried { outward: tunnel.outward.carried, inward: tunnel.inward.carried };
-    (carried, outcome)
+    // Not an async function: its future would also have room for the arguments.
+    std::future::poll_fn(move |cx| {
+        let outcome = ready!(tunnel.poll(cx));
+        let carried = Carried { outward: tunnel.outward.carried, inward: tunnel.inward.carried };
+        Poll::Ready((carried, outcome))
+    })
 }
 
 struct Tunnel<'s> {

@@ -46,6 +46,7 @@ impl Request {
         for table in [&mut head.headers_in, env, notes].into_iter().chain(out) {
             table.shrink_to(0);
         }
+        self.extensions.shrink_to_fit();
         self.spare = None;
     }
 

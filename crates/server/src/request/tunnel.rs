@@ -17,7 +17,7 @@ pub struct Tunnel {
     /// The time without any byte after which the tunnel ends.
     pub idle: Duration,
     /// What is logged then.
-    pub timed_out: Option<Message>,
+    pub timed_out: Option<&'static Message>,
     /// The status in the log if the other end sends nothing.
     pub unanswered: Option<u16>,
     /// What is to be dropped with the tunnel, such as counters.

@@ -15,7 +15,7 @@ use crate::proxy::mod_proxy::backend::{self, ADDRESSES, Place};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::{Proxy, block, fault};
 
-const TIMED_OUT: Message =
+static TIMED_OUT: Message =
     Message { module: "mod_proxy_connect.c", number: 10224, text: "tunnel timed out" };
 const BLOCKED: &str = "Connect to remote machine blocked";
 
@@ -55,7 +55,7 @@ pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         far: stream,
         received: Vec::new(),
         idle,
-        timed_out: Some(TIMED_OUT),
+        timed_out: Some(&TIMED_OUT),
         unanswered: None,
         guard: Box::new(()),
     }));
