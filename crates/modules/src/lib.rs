@@ -5,6 +5,7 @@ pub mod arch;
 mod atoi;
 pub mod cache;
 pub mod core;
+mod ctime;
 pub mod debugging;
 pub mod filters;
 pub mod generators;

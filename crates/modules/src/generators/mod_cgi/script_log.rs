@@ -6,13 +6,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use rt::Work;
 use server::merge::Merge;
 use server::request::Request;
 
 use super::rows::{BUFFER, LENGTH};
+use crate::ctime::ctime;
 
 /// `ScriptLog`, `ScriptLogLength`, `ScriptLogBuffer`. A host with a log of its own inherits neither
 /// length nor buffer.
@@ -49,7 +48,8 @@ impl Entry {
     /// The beginning of an entry; `None` without a log.
     pub fn new(log: &ScriptLog, request: &Request, status: u16) -> Option<Entry> {
         let path = log.path.clone()?;
-        let mut text = format!("%% [{}] ", time(request)).into_bytes();
+        let seconds = i64::try_from(request.time_us / 1_000_000).unwrap_or(0);
+        let mut text = format!("%% [{}] ", ctime(seconds)).into_bytes();
         let query = request.query();
         for part in [&request.head.method_name, &b" "[..], &request.resource.uri] {
             text.extend_from_slice(part);
@@ -114,12 +114,4 @@ impl Entry {
         });
         let _ = written.await;
     }
-}
-
-/// The time of the request, as ctime(3) shows it in local time.
-fn time(request: &Request) -> String {
-    let time =
-        i64::try_from(request.time_us).ok().and_then(|time| Timestamp::from_microsecond(time).ok());
-    let zoned = time.unwrap_or_default().to_zoned(TimeZone::system());
-    zoned.strftime("%a %b %d %H:%M:%S %Y").to_string()
 }

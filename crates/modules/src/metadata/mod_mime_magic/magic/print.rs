@@ -1,7 +1,5 @@
 //! Descriptions as formats of `printf`, with one argument.
 
-use jiff::{Timestamp, tz::TimeZone};
-
 /// Most bytes that a description prints (`MAXMIMESTRING`).
 const PRINTED_BYTES_MAX: usize = 255;
 
@@ -29,12 +27,6 @@ pub(super) fn print(format: &[u8], argument: &Argument<'_>) -> Vec<u8> {
     }
     out.truncate(PRINTED_BYTES_MAX);
     super::c_string(&out).to_vec()
-}
-
-/// A time as `apr_ctime` has it.
-pub(super) fn time(seconds: i64) -> String {
-    let time = Timestamp::from_second(seconds).unwrap_or_default();
-    time.to_zoned(TimeZone::system()).strftime("%a %b %d %H:%M:%S %Y").to_string()
 }
 
 /// `%-08lx`

@@ -5,6 +5,7 @@
 use super::print::{self, Argument};
 use super::rule::{Kind, Rule, VALUE_BYTES, Value, Width};
 use super::{Sample, c_string};
+use crate::ctime::ctime;
 
 /// What Apache logs while it tests a file: number and text.
 pub type Remark = (u32, &'static str);
@@ -116,7 +117,7 @@ impl Rule {
             Some(Kind::Text) if self.relation == b'=' => text(&self.value.0),
             Some(Kind::Text) => text(&value.0),
             Some(Kind::Date | Kind::BigDate | Kind::LittleDate) => {
-                let time = print::time(value.long() as i64);
+                let time = ctime(value.long() as i64);
                 print::print(&self.description, &Argument::Text(time.as_bytes()))
             }
             Some(kind) => {
