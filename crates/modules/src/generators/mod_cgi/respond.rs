@@ -112,6 +112,11 @@ pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request)
         Ok(()) => answer(request, &head, conversation).await,
         Err(why) => {
             drop_framing(request);
+            if request.prev.is_none() {
+                // Only the error document of a redirected request takes what the program set for an
+                // earlier error (`ap_process_internal_redirect`).
+                request.response.status = 200;
+            }
             let status = broken::<M>(request, &why, &mut conversation);
             fail(bound, request, status, (&why, &kept), conversation).await
         }
@@ -175,6 +180,11 @@ async fn answer(
 ) -> Verdict {
     if let Err(status) = finish(request, head) {
         conversation.end().await;
+        if status == 304 {
+            // Unlike an error it goes through the filters.
+            request.response.status = status;
+            return Verdict::Ok;
+        }
         return Verdict::Status(status);
     }
     let location = request.response.headers_out.get(b"Location").map(<[u8]>::to_vec);
