@@ -28,10 +28,10 @@ const LARGE: usize = 1_500_000;
 const GROWTH_MAX: usize = 4 * 1024 * 1024;
 
 /// A sequence of numbers without an order (xorshift).
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, count: usize) -> usize {
+    pub fn below(&mut self, count: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

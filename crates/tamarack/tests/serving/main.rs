@@ -60,6 +60,7 @@ mod persisted;
 mod php;
 mod php_full;
 mod programs;
+mod programs_gone;
 mod proxied;
 mod proxied_tls;
 mod published;

@@ -13,7 +13,7 @@ use crate::shapes::shape;
 use crate::site::Site;
 
 /// The MPMs whose servers start programs.
-const MPMS: [&str; 3] = ["event", "worker", "prefork"];
+pub const MPMS: [&str; 3] = ["event", "worker", "prefork"];
 
 /// Tells its process, and what the query asks for.
 const SCRIPT: &str = "#!/bin/sh
@@ -53,7 +53,7 @@ fn site(name: &str, mpm: &str, more: &str) -> Site {
 }
 
 /// The process that starts programs, as a program reports it.
-fn spawner(site: &Site) -> Option<Pid> {
+pub fn spawner(site: &Site) -> Option<Pid> {
     let answer = site.client().get("/cgi-bin/run").ok()?;
     (answer.status == 200).then(|| Pid::from_raw(answer.text().trim().parse().unwrap()))
 }
@@ -63,12 +63,12 @@ fn exists(pid: Pid) -> bool {
 }
 
 /// The number of processes that a process has started and not reaped.
-fn children(pid: Pid) -> usize {
+pub fn children(pid: Pid) -> usize {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_whitespace().count()
 }
 
-fn descriptors(pid: Pid) -> usize {
+pub fn descriptors(pid: Pid) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
