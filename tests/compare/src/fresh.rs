@@ -1,10 +1,16 @@
-//! Values that are new with each request: identifiers of requests and of clients, and times. They
-//! are masked on both sides, as `mask` lines do in test files.
+//! Values that are new with each request: identifiers of requests and of clients, times, and the
+//! framing of what programs write. They are masked on both sides, as `mask` lines do in test files.
 
 use crate::site::Site;
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 6] = [
+const MASKS: [(&[&str], &str, &str); 7] = [
+    // Whether the end of a program's output is there in time decides.
+    (
+        &["ScriptAlias"],
+        r"^< (Content-Length: \d+|Transfer-Encoding: chunked)$",
+        "< Content-Length: *",
+    ),
     // mod_unique_id, also for mod_log_forensic.
     (&["ForensicLog"], r"^\| ([+-])[A-Za-z0-9@_-]{27}", "| ${1}UNIQUE-ID"),
     (&["UNIQUE_ID", "forensic-id"], "[A-Za-z0-9@_-]{27}", "UNIQUE-ID"),

@@ -1,13 +1,13 @@
 //! `compare`: sends random requests for random sites to the installed apache2 and to Tamarack.
 //!
 //! ```text
-//! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds]
+//! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds] [--scripts]
 //! ```
 //!
-//! `--from` begins with a later round. What differs is shrunk and printed as a test file; with
-//! `--kinds` only the first difference of each kind is printed, as it was seen. `--report` ends in
-//! success in any case. The same seed makes the same sites; only how many rounds there is time for
-//! depends on the machine.
+//! `--scripts` makes sites of CGI programs instead of files. `--from` begins with a later round.
+//! What differs is shrunk and printed as a test file; with `--kinds` only the first difference of
+//! each kind is printed, as it was seen. `--report` ends in success in any case. The same seed makes
+//! the same sites; only how many rounds there is time for depends on the machine.
 
 mod choice;
 mod expression;
@@ -22,6 +22,7 @@ mod requests;
 mod rows;
 mod run;
 mod sample;
+mod scripts;
 mod shrink;
 mod simplify;
 mod site;
@@ -38,7 +39,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blackbox::watcher;
 
-use run::{Limit, Run};
+use run::{FILES, Limit, Run, SCRIPTS};
 
 /// The default time limit.
 const SECONDS: u64 = 60;
@@ -64,6 +65,7 @@ fn start() -> Result<bool, String> {
     let mut from = 0;
     let mut is_report = false;
     let mut shrinks = true;
+    let mut sites = FILES;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || -> Result<u64, String> {
@@ -77,16 +79,18 @@ fn start() -> Result<bool, String> {
             "--from" => from = number()?,
             "--report" => is_report = true,
             "--kinds" => shrinks = false,
+            "--scripts" => sites = SCRIPTS,
             _ => {
                 return Err(
-                    "[--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds]"
+                    "[--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds] \
+                     [--scripts]"
                         .to_owned(),
                 );
             }
         }
     }
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no tests folder")?;
-    let run = Run::new(seed, from, limit, shrinks, tests)?;
+    let run = Run::new(seed, from, limit, shrinks, sites, tests)?;
     let found = run.go()?;
     Ok(found == 0 || is_report)
 }

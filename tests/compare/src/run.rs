@@ -14,6 +14,7 @@ use crate::kept;
 use crate::pair::{Pair, Servers};
 use crate::rows::MODULES;
 use crate::sample::Sample;
+use crate::scripts;
 use crate::shrink::shrink;
 use crate::site::{Case, Seat};
 use crate::verdict::{Signature, Verdict};
@@ -41,12 +42,30 @@ pub enum Limit {
     Rounds(u64),
 }
 
+/// What is generated.
+#[derive(Clone, Copy)]
+pub struct Sites {
+    /// The cases of a round, by seed and number.
+    batch: fn(u64, u64) -> Vec<Case>,
+    modules: &'static [&'static str],
+    /// Responses are sampled for the directives that decided them.
+    is_sampled: bool,
+}
+
+/// Sites of files.
+pub const FILES: Sites = Sites { batch: generate::batch, modules: &MODULES, is_sampled: true };
+
+/// Sites of CGI programs.
+pub const SCRIPTS: Sites =
+    Sites { batch: scripts::batch, modules: &scripts::MODULES, is_sampled: false };
+
 /// A run of the program.
 pub struct Run {
     seed: u64,
     limit: Limit,
     /// Differences are made small; otherwise the first of each kind is printed as it was seen.
     shrinks: bool,
+    sites: Sites,
     tests: PathBuf,
     pair: Pair,
     began: Instant,
@@ -99,13 +118,15 @@ impl Run {
         from: u64,
         limit: Limit,
         shrinks: bool,
+        sites: Sites,
         tests: &Path,
     ) -> Result<Run, String> {
-        let pair = Pair::new(tests, &MODULES)?;
+        let pair = Pair::new(tests, sites.modules)?;
         Ok(Run {
             seed,
             limit,
             shrinks,
+            sites,
             tests: tests.to_owned(),
             pair,
             began: Instant::now(),
@@ -192,7 +213,7 @@ impl Run {
     }
 
     fn round(&self, number: u64, pair: &mut Pair) {
-        let mut cases = generate::batch(self.seed, number);
+        let mut cases = (self.sites.batch)(self.seed, number);
         if !rustix::process::geteuid().is_root() {
             cases.iter_mut().for_each(|case| case.site.without_owners());
         }
@@ -219,7 +240,8 @@ impl Run {
                 }
             }
         }
-        if (number + 1).is_multiple_of(SAMPLE_EVERY)
+        if self.sites.is_sampled
+            && (number + 1).is_multiple_of(SAMPLE_EVERY)
             && let Some(case) = cases.first()
         {
             let mut sample = Sample::default();
@@ -297,7 +319,8 @@ impl Run {
         if !self.locked(|results| results.told.insert(key)).unwrap_or_default() {
             return;
         }
-        let file = kept::test_file(&small, signature, &MODULES, &tamarack, &self.tests, end);
+        let file =
+            kept::test_file(&small, signature, self.sites.modules, &tamarack, &self.tests, end);
         let verdict = pair.ask(std::slice::from_ref(&small)).pop().unwrap_or_default();
         let _ = self.locked(|results| {
             results.findings += 1;

@@ -142,8 +142,11 @@ impl Talk<'_> {
                         lines.first().is_some_and(|line| line == NO_ANSWER || line == NO_CONNECTION)
                     };
                     let follows = is_allowed && (is_unheard(&apache) != is_unheard(&tamarack));
-                    is_allowed |= rule.is_some();
-                    match rule.is_some() || follows {
+                    let is_decided = rule.is_some()
+                        || is_misframed(&apache)
+                        || is_framing_alone(&apache, &tamarack);
+                    is_allowed |= is_decided;
+                    match is_decided || follows {
                         true => self.allowed.push(line(&request.bytes(self.seat))),
                         false => found = found.or(Some(Signature::new(&apache, &tamarack))),
                     }
@@ -374,6 +377,21 @@ fn links(answer: &Answer) -> impl Iterator<Item = String> {
     let text = String::from_utf8_lossy(body).into_owned();
     let links = text.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next());
     links.map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+/// Whether responses differ in nothing but a length that is masked ([`fresh::masks`]).
+fn is_framing_alone(apache: &[String], tamarack: &[String]) -> bool {
+    let without = |lines: &[String]| -> Vec<String> {
+        lines.iter().filter(|line| *line != "< Content-Length: *").cloned().collect()
+    };
+    difference(&without(apache), &without(tamarack), Rule::Answer).is_none()
+}
+
+/// A response whose announced length is not that of its body: what follows a program's head that
+/// can't be read may count for the error page. It is no evidence about Tamarack.
+fn is_misframed(lines: &[String]) -> bool {
+    let begins = |line: &String| line.starts_with("= broken:") || line.starts_with("= more came:");
+    lines.iter().any(begins)
 }
 
 /// A response that did not begin in time.
