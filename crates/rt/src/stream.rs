@@ -77,6 +77,12 @@ impl Stream {
         Ok(SocketAddr::try_from(rustix::net::getsockname(&self.io)?)?)
     }
 
+    /// The address of the other end. A system call: cache the result.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        let address = rustix::net::getpeername(&self.io)?.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(SocketAddr::try_from(address)?)
+    }
+
     /// Bytes received from the socket so far, TLS records included.
     pub fn received(&self) -> u64 {
         self.received

@@ -143,7 +143,7 @@ fn put_two(out: &mut [u8], value: u32) {
 }
 
 /// Days from 1970 to a date of the Gregorian calendar. Years begin in March internally.
-fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
+pub(crate) fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
     let year = i64::from(year) - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let month = i64::from((month + 9) % 12);

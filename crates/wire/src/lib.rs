@@ -17,6 +17,7 @@ pub mod escape;
 pub mod etag;
 pub mod fastcgi;
 pub mod field_lines;
+pub mod ftp;
 pub mod host;
 pub mod list;
 pub mod method;

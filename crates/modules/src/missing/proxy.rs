@@ -7,7 +7,5 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("heartbeat", "HeartbeatAddress"),
     missing!("heartmonitor", "HeartbeatListen HeartbeatMaxServers").handlers("heartbeat"),
     missing!("proxy_fdpass", ""),
-    missing!("proxy_ftp", "ProxyFtpDirCharset ProxyFtpEscapeWildcards ProxyFtpListOnWildcard")
-        .inert("ProxyFtpDirCharset"),
     missing!("proxy_http2", ""),
 ];

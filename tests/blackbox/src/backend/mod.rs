@@ -6,6 +6,7 @@
 
 pub mod ajp;
 pub mod fastcgi;
+pub mod ftp;
 pub mod http;
 pub mod pairs;
 pub mod player;
@@ -35,7 +36,8 @@ pub fn progress(protocol: script::Protocol, bytes: &[u8]) -> Progress {
         Protocol::Scgi => pairs::scgi_progress(bytes),
         Protocol::Uwsgi => pairs::uwsgi_progress(bytes),
         Protocol::Ajp => ajp::progress(bytes),
-        Protocol::Raw if bytes.is_empty() => Progress::Partial,
-        Protocol::Raw => Progress::Whole(0),
+        // Its connections are served as a whole.
+        Protocol::Raw | Protocol::Ftp if bytes.is_empty() => Progress::Partial,
+        Protocol::Raw | Protocol::Ftp => Progress::Whole(0),
     }
 }

@@ -116,6 +116,7 @@ impl Player {
             let fill = |act: Act| match act {
                 Act::Send(bytes) => Act::Send(place.fill_bytes(&bytes)),
                 Act::Record(record) => Act::Send(record.bytes(|content| place.fill_bytes(content))),
+                Act::Reply(reply) => Act::Reply(reply.filled(|text| place.fill_bytes(text))),
                 Act::Packet(packet) => Act::Send(packet.bytes(|text| place.fill_bytes(text))),
                 other => other,
             };

@@ -4,6 +4,7 @@ use crate::escape::unescape;
 
 use super::ajp::Packet;
 use super::fastcgi::Record;
+use super::ftp::Reply;
 
 /// A backend, as declared: `backend NAME [PROTOCOL] [unix] [refuses] [pooled]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,8 @@ pub enum Protocol {
     Uwsgi,
     /// AJP 1.3, where a `CPING` is a request of its own.
     Ajp,
+    /// FTP, where a connection is a request.
+    Ftp,
     /// Any bytes: only `more` ends a request.
     Raw,
 }
@@ -55,6 +58,8 @@ pub enum Act {
     Record(Record),
     /// Sends an AJP packet.
     Packet(Packet),
+    /// Replies to an FTP command.
+    Reply(Reply),
     /// Sends 200 and what was received, as a backend without a script does.
     Echo,
     /// Begins when the connection is accepted: before anything was received.
@@ -111,6 +116,7 @@ impl Declared {
                 "scgi" => declared.protocol = Protocol::Scgi,
                 "uwsgi" => declared.protocol = Protocol::Uwsgi,
                 "ajp" => declared.protocol = Protocol::Ajp,
+                "ftp" => declared.protocol = Protocol::Ftp,
                 "raw" => declared.protocol = Protocol::Raw,
                 "unix" => declared.unix = true,
                 "refuses" => declared.refuses = true,
@@ -165,6 +171,10 @@ pub fn add(backends: &[Declared], exchanges: &mut Vec<Exchange>, line: &str) -> 
     }
     if word.ends_with('<') && backend.protocol == Protocol::Ajp {
         acts.push(Act::Packet(Packet::parse(rest)?));
+        return Ok(());
+    }
+    if word.ends_with('<') && backend.protocol == Protocol::Ftp {
+        acts.push(Act::Reply(Reply::parse(rest)?));
         return Ok(());
     }
     let mut bytes = unescape(rest)?;

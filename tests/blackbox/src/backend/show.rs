@@ -131,6 +131,8 @@ impl Page<'_> {
                 }
                 self.broken(request.broken.filter(|_| !is_cut));
             }
+            // In their order, unlike the lines of a head.
+            Protocol::Ftp => self.body(bytes),
             Protocol::Raw => self.raw(bytes),
         }
     }

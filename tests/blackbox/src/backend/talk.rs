@@ -8,6 +8,7 @@ use socket2::Socket;
 use crate::stall::Deadline;
 
 use super::ajp::Packet;
+use super::ftp::Session;
 use super::player::{Script, Shared};
 use super::script::{Act, Declared, Protocol};
 use super::wire::{Fill, Wire};
@@ -31,6 +32,9 @@ enum After {
 /// Receives and answers requests.
 pub(super) fn converse(shared: &Shared, at: usize, declared: &Declared, socket: Arc<Socket>) {
     let Ok(mut wire) = Wire::new(socket) else { return };
+    if declared.protocol == Protocol::Ftp {
+        return serve_ftp(shared, at, &mut wire);
+    }
     let mut number = None;
     loop {
         let at_once = if number.is_none() { shared.take_at_once(at) } else { None };
@@ -64,6 +68,21 @@ pub(super) fn converse(shared: &Shared, at: usize, declared: &Declared, socket: 
     }
 }
 
+/// A control connection of FTP.
+fn serve_ftp(shared: &Shared, at: usize, wire: &mut Wire) {
+    let script = shared.take(at);
+    let (note, _) = shared.begin(at, &script, None);
+    let replies = script.acts.iter().filter_map(|act| match act {
+        Act::Reply(reply) => Some(reply.clone()),
+        _ => None,
+    });
+    let mut session = Session::new(wire, replies);
+    session.run();
+    let bytes = std::mem::take(&mut session.commands);
+    shared.end(note, |heard| heard.bytes = bytes);
+    while wire.fill(None) == Fill::More {}
+}
+
 struct Exchange<'a> {
     wire: &'a mut Wire,
     declared: &'a Declared,
@@ -78,7 +97,7 @@ impl Exchange<'_> {
         for act in &script.acts {
             match act {
                 Act::Send(bytes) => self.wire.send(bytes),
-                Act::Record(_) | Act::Packet(_) | Act::AtOnce => {}
+                Act::Record(_) | Act::Packet(_) | Act::Reply(_) | Act::AtOnce => {}
                 Act::Echo => {
                     if self.echo() == After::Closing {
                         self.wire.half_close();
@@ -168,7 +187,7 @@ impl Exchange<'_> {
                 ("HTTP/1.1 200 OK\r\n", request.parameters, request.body, false)
             }
             Protocol::Ajp => return self.echo_ajp(),
-            Protocol::Raw => return After::Closing,
+            Protocol::Ftp | Protocol::Raw => return After::Closing,
         };
         parameters.sort();
         let mut answer =

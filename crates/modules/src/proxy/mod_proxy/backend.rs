@@ -23,7 +23,7 @@ use super::status::Status;
 use super::target::Target;
 use super::tls::{self, Wanted};
 use super::workers::Worker;
-use super::{Proxy, fault, log_of_server, retry};
+use super::{Proxy, block, fault, log_of_server, retry};
 
 /// The addresses of backends, for all loops of the process.
 pub static ADDRESSES: LazyLock<Addresses> = LazyLock::new(Addresses::default);
@@ -55,6 +55,9 @@ impl Backend {
         exchange: &mut Exchange<'_>,
         options: Options<'_>,
     ) -> Result<Backend, u16> {
+        if !exchange.bound.server.blocked.is_empty() {
+            Box::pin(block::check_url(exchange)).await?;
+        }
         let pool = Pool::of(exchange.worker);
         if options.may_reuse && exchange.worker.is_plain() {
             let now_ms = exchange.request.engine.handle.clock().now_ms();
@@ -124,8 +127,8 @@ pub struct Options<'s> {
     pub name: &'s str,
     /// The file of its module.
     pub module: &'s str,
-    /// The number of its message that there is no connection.
-    pub failed: u32,
+    /// The number of its message that there is no connection, if it has one.
+    pub failed: Option<u32>,
     /// Whether that message begins with the scheme's name.
     pub names_failed: bool,
     /// The number of its message that the request could not be sent.
@@ -261,9 +264,7 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
     let scheme = BStr::new(&worker.target.scheme);
     let errno = match &error {
         ConnectError::Unknown | ConnectError::Pool(_) => {
-            let host = BStr::new(&place.host);
-            let why = format!("DNS lookup failure for: {host}");
-            return Err(fault::answer::<Proxy>(exchange.request, 500, &why));
+            return Err(fault::unknown_host(exchange.request, &place.host));
         }
         ConnectError::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => Errno::TIMEDOUT,
         ConnectError::Io(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),
@@ -283,11 +284,13 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
         }
     }
     exchange.worker_failed();
-    let host = BStr::new(&place.host);
-    let name = options.name;
-    let name = if options.names_failed { format!("{name}: ") } else { String::new() };
-    let text = format_args!("{name}failed to make connection to backend: {host}");
-    exchange.request.log_as(options.module, Level::Error, options.failed, text);
+    if let Some(number) = options.failed {
+        let host = BStr::new(&place.host);
+        let name = options.name;
+        let name = if options.names_failed { format!("{name}: ") } else { String::new() };
+        let text = format_args!("{name}failed to make connection to backend: {host}");
+        exchange.request.log_as(options.module, Level::Error, number, text);
+    }
     Err(503)
 }
 

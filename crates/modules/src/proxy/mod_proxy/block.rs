@@ -3,12 +3,15 @@
 //! Source: `ap_proxy_checkproxyblock2` (proxy_util.c).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use server::hooks::Bound;
 use server::log::Level;
 use server::request::Request;
 
-use super::{Proxy, fault};
+use super::backend::ADDRESSES;
+use super::scheme::Exchange;
+use super::{Proxy, Target, fault};
 
 /// Refuses a connection to a host, by its name or by its addresses; these are not known if a remote
 /// proxy looks them up.
@@ -44,4 +47,23 @@ pub fn check(
         return Err(fault::answer::<Proxy>(request, 403, "Connect to remote machine blocked"));
     }
     Ok(())
+}
+
+/// Refuses the host of an exchange's URL. A remote proxy looks addresses up itself.
+///
+/// # Errors
+/// The status that ends the request.
+pub(super) async fn check_url(exchange: &mut Exchange<'_>) -> Result<(), u16> {
+    let Ok(target) = Target::parse(exchange.url) else { return Ok(()) };
+    let is_near = exchange.remote.is_none() && exchange.socket.is_none();
+    let addresses = match is_near {
+        true => {
+            let ttl = exchange.worker.parameters.address_ttl;
+            let host = String::from_utf8_lossy(&target.host);
+            let found = ADDRESSES.look_up(&host, ttl).await;
+            found.map_err(|_| fault::unknown_host(exchange.request, &target.host))?
+        }
+        false => Arc::default(),
+    };
+    check(exchange.request, exchange.bound, &target.host, &addresses)
 }

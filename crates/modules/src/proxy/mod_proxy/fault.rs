@@ -5,6 +5,8 @@ use server::log::Level;
 use server::module::Module;
 use server::request::Request;
 
+use super::Proxy;
+
 /// Prepares the response that a proxy gives if it could not forward a request; returns its status.
 pub fn answer<M: Module>(request: &mut Request, status: u16, why: &str) -> u16 {
     let mut notes = b"The proxy server could not handle the request".to_vec();
@@ -18,4 +20,10 @@ pub fn answer<M: Module>(request: &mut Request, status: u16, why: &str) -> u16 {
     let uri = BStr::new(&request.resource.uri);
     request.log_as(M::FILE, Level::Error, 898, format_args!("{why} returned by {uri}"));
     status
+}
+
+/// The name server does not know a host.
+pub(super) fn unknown_host(request: &mut Request, host: &[u8]) -> u16 {
+    let why = format!("DNS lookup failure for: {}", BStr::new(host));
+    answer::<Proxy>(request, 500, &why)
 }

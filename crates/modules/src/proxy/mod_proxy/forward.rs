@@ -14,7 +14,7 @@ use super::scheme::Exchange;
 use super::storage::{self, PREFIX, Seen, Socket};
 use super::target::split_at_text;
 use super::workers::Worker;
-use super::{Proxy, Target, block, failover, fault, remote};
+use super::{Proxy, failover, fault, remote};
 use crate::http::methods;
 
 /// The variable by which schemes keep no connection open.
@@ -206,15 +206,15 @@ pub(super) async fn attempt(
     let scheme = worker.scheme.or_else(|| workers.scheme(name));
     let scheme = scheme.or(workers.tunnels.filter(|_| is_connect));
     let Some(scheme) = scheme else { return unhandled(request, name) };
-    if let Err(status) = check_block(proxy, request, url) {
-        return Verdict::Status(status);
-    }
     let socket = match &worker.target.socket {
         Some(path) => Some(Cow::Borrowed(path)),
         None => request.kept::<Socket>().map(|Socket(path)| Cow::Owned(path.clone())),
     };
     let is_direct = remote::is_direct(request, proxy.server);
     let remotes = proxy.server.remotes.iter().filter(|_| !is_direct);
+    // Remote proxies are asked by HTTP.
+    let is_ftp = name.eq_ignore_ascii_case(b"ftp");
+    let by_remote = if is_ftp { workers.scheme(b"http").unwrap_or(scheme) } else { scheme };
     for remote in remotes.filter(|remote| remote.handles(url)) {
         let line = "Trying to run scheme_handler against proxy";
         request.log::<Proxy>(Level::Debug, 1142, format_args!("{line}"));
@@ -226,7 +226,7 @@ pub(super) async fn attempt(
             socket: socket.as_deref().map(Vec::as_slice),
             remote: Some(remote),
         };
-        let verdict = scheme.serve(exchange).await.unwrap_or_else(Verdict::Status);
+        let verdict = by_remote.serve(exchange).await.unwrap_or_else(Verdict::Status);
         if verdict != Verdict::Status(502) && verdict != Verdict::Declined || has_body(request) {
             return verdict;
         }
@@ -252,16 +252,6 @@ fn unhandled(request: &mut Request, scheme: &[u8]) -> Verdict {
     );
     request.log::<Proxy>(Level::Warn, 1144, why);
     Verdict::Status(500)
-}
-
-/// `ProxyBlock`
-fn check_block(proxy: Bound<'_, Proxy>, request: &mut Request, url: &[u8]) -> Result<(), u16> {
-    if proxy.server.blocked.is_empty() {
-        return Ok(());
-    }
-    let Ok(target) = Target::parse(url) else { return Ok(()) };
-    let address = std::str::from_utf8(&target.host).ok().and_then(|host| host.parse().ok());
-    block::check(request, proxy, &target.host, address.as_slice())
 }
 
 /// Whether a body came with the request: a remote proxy may have got parts of it.

@@ -22,17 +22,14 @@ pub const WITHOUT_QUERY: &[u8] = b"proxy-noquery";
 /// The note of a request whose path is still escaped.
 pub const STILL_ESCAPED: &[u8] = b"proxy-noencode";
 
-/// Whether some mapping is compared with the path as sent.
+/// Whether some mapping is compared with the path as sent, or URLs of other servers stay as sent.
 pub(super) fn maps_encoded(proxy: Bound<'_, Proxy>) -> bool {
-    proxy.server.has_encoded.or(false)
+    proxy.server.has_encoded.or(false) || proxy.server.requests.or(false)
 }
 
 /// Whether there is a mapping, or the request may have been mapped before.
 pub(super) fn maps(proxy: Bound<'_, Proxy>) -> bool {
-    !proxy.server.mappings.is_empty()
-        || proxy.dir.mapping.is_set()
-        || proxy.server.requests.or(false)
-        || maps_encoded(proxy)
+    !proxy.server.mappings.is_empty() || proxy.dir.mapping.is_set() || maps_encoded(proxy)
 }
 
 /// The hook of `pre_translate_name`: the path is still escaped. [`Verdict::Done`] leaves it so.

@@ -31,7 +31,7 @@ const PINGED: u32 = 2;
 const OPTIONS: Options<'static> = Options {
     name: "AJP",
     module: <ProxyAjp as Module>::FILE,
-    failed: 896,
+    failed: Some(896),
     names_failed: true,
     unsent: 868,
     may_reuse: true,

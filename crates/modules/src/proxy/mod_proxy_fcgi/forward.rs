@@ -42,7 +42,7 @@ const EARLY_BYTES: usize = 1 << 20;
 const OPTIONS: Options<'static> = Options {
     name: "FCGI",
     module: <ProxyFcgi as Module>::FILE,
-    failed: 1079,
+    failed: Some(1079),
     names_failed: true,
     unsent: 1075,
     may_reuse: false,

@@ -207,7 +207,7 @@ fn options(exchange: &Exchange<'_>, is_http10: bool) -> Options<'static> {
     let options = Options {
         name: "HTTP",
         module: ProxyHttp::FILE,
-        failed: 1114,
+        failed: Some(1114),
         names_failed: true,
         unsent: 1097,
         may_reuse: true,

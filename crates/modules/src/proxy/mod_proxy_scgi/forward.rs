@@ -28,7 +28,7 @@ const UNREAD: u32 = 859;
 const OPTIONS: Options<'static> = Options {
     name: "SCGI",
     module: <ProxyScgi as Module>::FILE,
-    failed: 866,
+    failed: Some(866),
     names_failed: true,
     unsent: 858,
     may_reuse: false,

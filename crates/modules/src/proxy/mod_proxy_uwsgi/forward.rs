@@ -16,7 +16,7 @@ const UNREAD: u32 = 10099;
 const OPTIONS: Options<'static> = Options {
     name: "UWSGI",
     module: <ProxyUwsgi as Module>::FILE,
-    failed: 10101,
+    failed: Some(10101),
     names_failed: true,
     unsent: 10098,
     may_reuse: false,

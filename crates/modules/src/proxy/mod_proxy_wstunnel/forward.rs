@@ -60,7 +60,7 @@ fn options(exchange: &Exchange<'_>) -> Options<'static> {
     Options {
         name: if is_tls { "WSS" } else { "WS" },
         module: ProxyWstunnel::FILE,
-        failed: 2452,
+        failed: Some(2452),
         names_failed: false,
         unsent: 1084,
         may_reuse: false,
