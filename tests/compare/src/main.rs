@@ -6,8 +6,8 @@
 //!
 //! `--scripts` makes sites of CGI programs instead of files. `--from` begins with a later round.
 //! What differs is shrunk and printed as a test file; with `--kinds` only the first difference of
-//! each kind is printed, as it was seen. `--report` ends in success in any case. The same seed makes
-//! the same sites; only how many rounds there is time for depends on the machine.
+//! each kind is printed, as it was seen. `--report` ends in success in any case. The same seed
+//! makes the same sites; how many rounds there is time for depends on the machine.
 
 mod choice;
 mod expression;
