@@ -230,17 +230,6 @@ fn is_forced_10(request: &Request) -> bool {
     request.head.protocol == 1000 && request.env.contains(b"force-response-1.0")
 }
 
-/// Whether the client's version and `Connection` field ask for persistence.
-fn is_persistent(request: &Request) -> bool {
-    if request.head.flags.has(HeadFlags::CLOSE) {
-        return false;
-    }
-    let is_denied = !request.env.is_empty()
-        && request.env.contains(b"nokeepalive")
-        && !request.head.headers_in.contains(b"Via");
-    !is_denied && (request.head.protocol >= 1001 || request.head.flags.has(HeadFlags::KEEP_ALIVE))
-}
-
 /// Whether a variable affects how responses are sent.
 pub fn has_connection_variable(request: &Request) -> bool {
     CONNECTION_VARIABLES.iter().any(|name| request.env.contains(name))
@@ -256,7 +245,7 @@ pub fn may_keep_alive(request: &Request, responses: u32, draining: bool) -> bool
     core.keep_alive.or(true)
         && !draining
         && !core.keep_alive_timeout().is_zero()
-        && is_persistent(request)
+        && request.is_persistent()
         && request.keep_alive_limit().is_none_or(|limit| responses < limit)
 }
 

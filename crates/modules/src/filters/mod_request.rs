@@ -74,4 +74,7 @@ fn log_excess(request: &Request, length: Length, limit: u64) {
     let what = format_args!("Requested content-length of {length} is larger than");
     let what = format_args!("{what} the configured limit of {limit}");
     request.log::<KeptBody>(Level::Error, number, what);
+    // Apache responds within the filter, and counts that response as one more (`%k`).
+    let count = &request.connection.keepalives;
+    count.set(count.get() + u32::from(request.is_persistent()));
 }

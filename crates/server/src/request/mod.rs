@@ -268,6 +268,17 @@ impl Request {
         }
     }
 
+    /// Whether the client's version and `Connection` field ask for persistence.
+    pub fn is_persistent(&self) -> bool {
+        if self.head.flags.has(HeadFlags::CLOSE) {
+            return false;
+        }
+        let is_denied = !self.env.is_empty()
+            && self.env.contains(b"nokeepalive")
+            && !self.head.headers_in.contains(b"Via");
+        !is_denied && (self.head.protocol >= 1001 || self.head.flags.has(HeadFlags::KEEP_ALIVE))
+    }
+
     /// Appends the value of `Keep-Alive` after `answered` responses.
     pub fn keep_alive_terms(&self, answered: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(b"timeout=");
