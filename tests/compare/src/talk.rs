@@ -355,7 +355,7 @@ fn response(
         return (vec![what.to_owned()], true);
     };
     let mut lines = renderer.answer(&answer);
-    lines.extend(links(&answer).map(|link| format!("= link {}", renderer.mask(&link))));
+    lines.extend(entries(&answer).map(|entry| format!("= entry {}", renderer.mask(&entry))));
     if !client.buffer.is_empty() && !is_more_asked {
         let more = client.buffer.split(|&byte| byte == b'\r').next().unwrap_or_default();
         // The wording of a page is the server's own.
@@ -369,14 +369,14 @@ fn response(
     (lines, ends)
 }
 
-/// Where the server's own page of variants, or of similar names, leads: its wording may differ, its
-/// links may not.
-fn links(answer: &Answer) -> impl Iterator<Item = String> {
+/// What the server's own page of variants, or of similar names, lists, and which page it says is
+/// wrong: the wording around that may differ.
+fn entries(answer: &Answer) -> impl Iterator<Item = String> {
     let status = answer.head.as_ref().map_or(0, |head| head.status());
     let body = if matches!(status, 300 | 406) { answer.body.as_slice() } else { &[] };
     let text = String::from_utf8_lossy(body).into_owned();
-    let links = text.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    links.map(str::to_owned).collect::<Vec<_>>().into_iter()
+    let is_entry = |line: &&str| line.contains("<li>") || line.contains("<tt>");
+    text.lines().filter(is_entry).map(str::to_owned).collect::<Vec<_>>().into_iter()
 }
 
 /// Whether responses differ in nothing but a length that is masked ([`fresh::masks`]).
