@@ -201,7 +201,8 @@ fn differ_in_folders_as_is(
     // A folder may also be the document of an error, which keeps its status.
     let is_refused = match status(tamarack) {
         Some(403) => true,
-        Some(status) => is_unheard && status >= 400,
+        // Or leads to a URL, as a redirect.
+        Some(status) => is_unheard && (status >= 400 || status == 302),
         None => false,
     };
     names_handler && is_begun && is_refused
@@ -501,6 +502,9 @@ mod tests {
         let bad = ["< HTTP/1.1 400 Bad Request".to_owned(), "<".to_owned()];
         let of_document =
             |line: &str| rule(&site, &Request::default(), &[line.to_owned()], &bad).is_some();
+        let found = ["< HTTP/1.1 302 Found".to_owned(), "<".to_owned()];
+        let unheard = ["= no answer".to_owned()];
+        assert!(rule(&site, &Request::default(), &unheard, &found).is_some());
         assert!(of_document("= no answer") && !of_document("< HTTP/1.1 200 OK"));
         assert!(!of_range(&[], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
         assert!(!is_wanted(&site, "GET", "") && !is_wanted(&site, "GET", "| body"));
