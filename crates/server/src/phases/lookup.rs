@@ -13,7 +13,7 @@ use conf::expr::Subject;
 use pcre::Later;
 use wire::method::Method;
 
-use crate::phases::subrequest::{child_for_file, child_for_uri, finish_lookup};
+use crate::phases::subrequest::{child_for_file, child_for_uri, finish_lookup, may_look_up};
 use crate::phases::walk;
 use crate::request::{FileKind, MainRequest, Request};
 
@@ -43,8 +43,8 @@ struct Outcomes(Vec<(Question, Outcome)>);
 struct Wanted(Option<(Question, Box<Request>)>);
 
 /// Looks up the argument of `-U` or `-F`. All these look-ups of a request share a limit, beyond
-/// which they are refused. Returns `None` for `-U` in a subrequest of the same URI; with `-F`, only
-/// the limit of nested subrequests ends that.
+/// which they are refused. Returns `None` at the limit of internal redirects, and for `-U` in a
+/// subrequest of the same URI; with `-F`, only the limit of nested subrequests ends that.
 ///
 /// # Errors
 /// [`Later`] if it has to wait.
@@ -59,6 +59,9 @@ pub(crate) fn look_up(
     }
     if let Some(outcome) = known(request, subject, text) {
         return Ok(Some(outcome));
+    }
+    if !may_look_up(request) {
+        return Ok(None);
     }
     let mut sub = child(request, subject, text);
     sub.depth.in_expression = true;

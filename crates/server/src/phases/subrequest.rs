@@ -187,6 +187,17 @@ pub(super) fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
     request.log_core(Level::Error, number, &why, None);
 }
 
+/// Whether a rule or an expression may still look something up: at the limit of internal redirects
+/// it may not, and the log says so (`ap_is_recursion_limit_exceeded`).
+pub fn may_look_up(request: &Request) -> bool {
+    let most = request.host.core.max_internal_redirects();
+    let may = request.depth.redirects < most;
+    if !may {
+        log_limit(request, 124, most, "internal redirects");
+    }
+    may
+}
+
 pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     let most = request.host.core.max_subrequests();
     let lookups = sub.depth.lookups.get_or_insert_default();

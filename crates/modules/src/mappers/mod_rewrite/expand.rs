@@ -263,7 +263,9 @@ impl Scope<'_> {
     }
 }
 
-/// Whether a subrequest is allowed: not within one for the same path.
+/// Whether a subrequest is allowed: not within one for the same path, and not at the limit of
+/// internal redirects.
 pub(super) fn may_ask(request: &Request) -> bool {
-    request.main.as_ref().is_none_or(|main| main.uri != request.resource.uri)
+    subrequest::may_look_up(request)
+        && request.main.as_ref().is_none_or(|main| main.uri != request.resource.uri)
 }
