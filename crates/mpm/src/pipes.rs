@@ -80,8 +80,8 @@ impl PipeSpec {
 }
 
 /// Splits a command as `apr_tokenize_to_argv` does: blanks separate words, and quotes of either
-/// kind around a word keep them. A backslash before a blank or a quote makes it a part of the word; then
-/// backslashes are removed, except those behind one.
+/// kind around a word keep them. A backslash before a blank or a quote makes it a part of the word;
+/// then backslashes are removed, except those behind one.
 pub fn split_words(command: &[u8]) -> Vec<Vec<u8>> {
     let is_blank = |byte: u8| byte == b' ' || byte == b'\t';
     let mut words = Vec::new();
