@@ -45,15 +45,9 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<mpm::mpm_loop::Loop>(),
         module::<core::mod_macro::Macro>(),
         module::<cache::mod_socache_shmcb::SocacheShmcb>(),
-        module::<aaa::mod_access_compat::AccessCompat>(),
-        module::<aaa::mod_allowmethods::Allowmethods>(),
-        module::<aaa::mod_auth_basic::AuthBasic>(),
-        module::<aaa::mod_authn_core::AuthnCore>(),
-        module::<aaa::mod_authn_file::AuthnFile>(),
-        module::<aaa::mod_authz_core::AuthzCore>(),
-        module::<aaa::mod_authz_groupfile::AuthzGroupfile>(),
-        module::<aaa::mod_authz_host::AuthzHost>(),
-        module::<aaa::mod_authz_user::AuthzUser>(),
+    ];
+    all.extend(aaa::modules());
+    all.extend([
         module::<debugging::mod_dumpio::Dumpio>(),
         module::<filters::mod_filter::Filter>(),
         module::<filters::mod_deflate::Deflate>(),
@@ -90,7 +84,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_setenvif::Setenvif>(),
         module::<metadata::mod_unique_id::UniqueId>(),
         module::<metadata::mod_usertrack::Usertrack>(),
-    ];
+    ]);
     all.extend(proxy::modules());
     all.extend([
         module::<slotmem::mod_slotmem_plain::SlotmemPlain>(),

@@ -11,9 +11,28 @@ pub mod mod_allowmethods;
 pub mod mod_auth_basic;
 pub mod mod_authn_core;
 pub mod mod_authn_file;
+pub mod mod_authnz_fcgi;
 pub mod mod_authz_core;
 pub mod mod_authz_groupfile;
 pub mod mod_authz_host;
 pub mod mod_authz_user;
 pub mod password;
 pub mod provider;
+
+use server::module::{ErasedModule, module};
+
+/// The modules of this family, in the order of [`crate::all`].
+pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
+    vec![
+        module::<mod_access_compat::AccessCompat>(),
+        module::<mod_allowmethods::Allowmethods>(),
+        module::<mod_auth_basic::AuthBasic>(),
+        module::<mod_authn_core::AuthnCore>(),
+        module::<mod_authn_file::AuthnFile>(),
+        module::<mod_authnz_fcgi::AuthnzFcgi>(),
+        module::<mod_authz_core::AuthzCore>(),
+        module::<mod_authz_groupfile::AuthzGroupfile>(),
+        module::<mod_authz_host::AuthzHost>(),
+        module::<mod_authz_user::AuthzUser>(),
+    ]
+}

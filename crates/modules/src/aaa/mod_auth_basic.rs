@@ -194,7 +194,7 @@ fn login(request: &Request) -> Option<Login> {
 }
 
 /// Whether the client logs in at this server as its proxy (RFC 9110 section 11.7).
-fn is_forward(request: &Request) -> bool {
+pub(super) fn is_forward(request: &Request) -> bool {
     request.resource.proxied == Proxied::Forward
 }
 
@@ -344,7 +344,7 @@ fn conclude(dir: &Dir, request: &mut Request, login: &Login, found: Authn) -> Ve
 }
 
 /// Sets the header field of a 401 (`note_basic_auth_failure`).
-fn ask(request: &mut Request) {
+pub(super) fn ask(request: &mut Request) {
     let realm = realm(request).unwrap_or_default();
     let field = [b"Basic realm=\"", realm.as_slice(), b"\""].concat();
     let name: &[u8] = match is_forward(request) {

@@ -31,7 +31,6 @@ pub(super) const FAMILY: &[Missing] = &[
          AuthnCacheTimeout"
     )
     .providers("socache"),
-    missing!("authnz_fcgi", "AuthnzFcgiCheckAuthnProvider AuthnzFcgiDefineProvider"),
     missing!(
         "authnz_ldap",
         "AuthLDAPAuthorizePrefix AuthLDAPBindAuthoritative AuthLDAPBindDN \

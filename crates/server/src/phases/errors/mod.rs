@@ -149,7 +149,25 @@ enum Document {
     Invalid(Vec<u8>),
 }
 
+/// A text that a module has set for a status, which replaces both page and document of this
+/// status.
+///
+/// Source: `ap_custom_response`
+pub struct OwnText {
+    /// The status.
+    pub status: u16,
+    /// The text.
+    pub text: Vec<u8>,
+}
+
+fn own_text(request: &Request, status: u16) -> Option<Vec<u8>> {
+    request.kept::<OwnText>().filter(|own| own.status == status).map(|own| own.text.clone())
+}
+
 fn document(request: &mut Request, status: u16) -> Document {
+    if own_text(request, status).is_some() {
+        return Document::Page;
+    }
     let core = request.plan.core.clone();
     let Some(ErrorDocument::Location(expr)) = core.error_documents.get(&status) else {
         return Document::Page;
@@ -167,6 +185,10 @@ fn document(request: &mut Request, status: u16) -> Document {
 /// The text that replaces the built-in page of the response's status. That status need not be the
 /// one for which a document was sought: a forward proxy's 401 has become a 407.
 fn text(request: &mut Request) -> Option<Vec<u8>> {
+    if let Some(text) = own_text(request, request.response.status) {
+        page::set_media_type(request);
+        return Some(text);
+    }
     let core = request.plan.core.clone();
     match core.error_documents.get(&request.response.status) {
         Some(ErrorDocument::Text(expr)) => {
