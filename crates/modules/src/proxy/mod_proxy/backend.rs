@@ -283,15 +283,7 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
             exchange.log_of_server(Level::Error, 957, Some(errno), text);
         }
     }
-    exchange.worker_failed();
-    if let Some(number) = options.failed {
-        let host = BStr::new(&place.host);
-        let name = options.name;
-        let name = if options.names_failed { format!("{name}: ") } else { String::new() };
-        let text = format_args!("{name}failed to make connection to backend: {host}");
-        exchange.request.log_as(options.module, Level::Error, number, text);
-    }
-    Err(503)
+    Err(fault::unconnected(exchange, options, &place.host))
 }
 
 /// How a connection of the exchange is opened.

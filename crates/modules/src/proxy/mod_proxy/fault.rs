@@ -6,6 +6,8 @@ use server::module::Module;
 use server::request::Request;
 
 use super::Proxy;
+use super::backend::Options;
+use super::scheme::Exchange;
 
 /// Prepares the response that a proxy gives if it could not forward a request; returns its status.
 pub fn answer<M: Module>(request: &mut Request, status: u16, why: &str) -> u16 {
@@ -26,4 +28,18 @@ pub fn answer<M: Module>(request: &mut Request, status: u16, why: &str) -> u16 {
 pub(super) fn unknown_host(request: &mut Request, host: &[u8]) -> u16 {
     let why = format!("DNS lookup failure for: {}", BStr::new(host));
     answer::<Proxy>(request, 500, &why)
+}
+
+/// Marks the worker as failed, and logs that there is no connection to `host`; returns the status
+/// of the response.
+pub(super) fn unconnected(exchange: &Exchange<'_>, options: &Options<'_>, host: &[u8]) -> u16 {
+    exchange.worker_failed();
+    if let Some(number) = options.failed {
+        let host = BStr::new(host);
+        let name = options.name;
+        let name = if options.names_failed { format!("{name}: ") } else { String::new() };
+        let text = format_args!("{name}failed to make connection to backend: {host}");
+        exchange.request.log_as(options.module, Level::Error, number, text);
+    }
+    503
 }

@@ -210,7 +210,10 @@ pub(super) async fn attempt(
         Some(path) => Some(Cow::Borrowed(path)),
         None => request.kept::<Socket>().map(|Socket(path)| Cow::Owned(path.clone())),
     };
-    let is_direct = remote::is_direct(request, proxy.server);
+    let is_direct = match proxy.server.direct.is_empty() {
+        true => false,
+        false => Box::pin(remote::is_direct(request, proxy.server)).await,
+    };
     let remotes = proxy.server.remotes.iter().filter(|_| !is_direct);
     // Remote proxies are asked by HTTP.
     let is_ftp = name.eq_ignore_ascii_case(b"ftp");

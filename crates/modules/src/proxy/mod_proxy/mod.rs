@@ -39,6 +39,7 @@ pub mod status;
 mod status_part;
 pub mod storage;
 pub mod target;
+mod through;
 mod tls;
 pub mod translate;
 pub mod upload;

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use server::request::Request;
 
-use super::backend::Place;
+use super::backend::{ADDRESSES, Place};
 use super::target::{default_port, split_at_text};
 use super::{RemoteProxy, Settings};
 
@@ -43,6 +43,14 @@ impl Direct {
                 Direct::Host(bare())
             }
             _ => Direct::Word(text.to_vec()),
+        }
+    }
+
+    /// Whether an address is in the network.
+    fn has(&self, address: IpAddr) -> bool {
+        match (self, address) {
+            (Direct::Network(network, mask), IpAddr::V4(own)) => u32::from(own) & mask == *network,
+            _ => false,
         }
     }
 
@@ -125,12 +133,24 @@ pub(super) fn remarks(text: &[u8]) -> Vec<String> {
     remarks
 }
 
-/// Whether NoProxy names the host of a request.
-pub(super) fn is_direct(request: &Request, settings: &Settings) -> bool {
+/// Whether NoProxy names the host of a request, or a network with one of its addresses
+/// (`proxy_match_ipaddr`).
+pub(super) async fn is_direct(request: &Request, settings: &Settings) -> bool {
     let Some(host) = request.hostname.as_deref().filter(|_| !settings.direct.is_empty()) else {
         return false;
     };
-    settings.direct.iter().any(|direct| direct.covers(host))
+    if settings.direct.iter().any(|direct| direct.covers(host)) {
+        return true;
+    }
+    let has_networks = settings.direct.iter().any(|direct| matches!(direct, Direct::Network(..)));
+    if !has_networks || settings.remotes.is_empty() {
+        return false;
+    }
+    let host = String::from_utf8_lossy(host);
+    let found = ADDRESSES.look_up(&host, None).await;
+    found.is_ok_and(|found| {
+        found.iter().any(|address| settings.direct.iter().any(|direct| direct.has(*address)))
+    })
 }
 
 /// The value of Proxy-Authorization for `user:password` (RFC 7617).

@@ -7,7 +7,7 @@ use server::hooks::{Bound, Verdict};
 use server::request::Request;
 
 use super::workers::Worker;
-use super::{Proxy, RemoteProxy};
+use super::{Proxy, RemoteProxy, tls};
 
 /// The group of the providers that are schemes, by their names: `http`, `fcgi`.
 pub const GROUP: &str = "proxy_scheme";
@@ -59,4 +59,11 @@ pub struct Exchange<'r> {
     pub socket: Option<&'r [u8]>,
     /// The proxy to go through, instead of connecting to the worker.
     pub remote: Option<&'r RemoteProxy>,
+}
+
+impl<'r> Exchange<'r> {
+    /// The remote proxy that gets the request itself; one of TLS goes through a tunnel.
+    pub fn asked_proxy(&self) -> Option<&'r RemoteProxy> {
+        self.remote.filter(|_| !tls::is_tls(self.url))
+    }
 }

@@ -1,5 +1,6 @@
 //! TLS to a backend. Source: `ap_proxy_connection_create_ex`, `ssl_io_filter_handshake`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bstr::BStr;
@@ -10,7 +11,8 @@ use server::log::Level;
 
 use super::backend::{Options, Place, place};
 use super::scheme::Exchange;
-use super::{Proxy, fault};
+use super::target::Target;
+use super::{Proxy, fault, through};
 use crate::ssl::mod_ssl::backends;
 
 /// What a connection with TLS was made for: other requests use it only if they want the same.
@@ -57,7 +59,7 @@ impl Wanted {
 
 /// What the exchange's connection needs, by the URL's scheme and the request's configuration.
 pub(super) async fn wanted(exchange: &mut Exchange<'_>) -> Wanted {
-    if !matches!(scheme(exchange.url), b"https" | b"wss") {
+    if !is_tls(exchange.url) {
         return Wanted::Plain;
     }
     let config = match backends::of_request(exchange.request).await {
@@ -67,8 +69,13 @@ pub(super) async fn wanted(exchange: &mut Exchange<'_>) -> Wanted {
     };
     let preserves = exchange.bound.dir.preserves_host.or(false);
     let asked = exchange.request.hostname.clone().filter(|_| preserves);
-    let Ok(place) = place(exchange) else { return Wanted::Refused(None) };
-    let name = asked.as_deref().unwrap_or(&place.host);
+    // A remote proxy only relays.
+    let host = match exchange.remote {
+        Some(_) => Target::parse(exchange.url).map(|target| Cow::Owned(target.host)).ok(),
+        None => place(exchange).map(|place| place.host).ok(),
+    };
+    let Some(host) = host else { return Wanted::Refused(None) };
+    let name = asked.as_deref().unwrap_or(&host);
     let name = std::str::from_utf8(name).ok().and_then(|name| ServerName::try_from(name).ok());
     match name {
         Some(name) => Wanted::Tls(Security { config, name: name.to_owned() }),
@@ -99,6 +106,10 @@ pub(super) async fn secure(
     security: &Security,
     options: &Options<'_>,
 ) -> Result<Stream, u16> {
+    let stream = match exchange.remote {
+        Some(remote) => Box::pin(through::open(exchange, stream, remote, options)).await?,
+        None => stream,
+    };
     let deadline = stream.handle().deadline(exchange.timeout());
     let (config, name) = (security.config.clone(), security.name.clone());
     let error = match rt::tls::connect(stream, config, name, deadline).await {
@@ -145,6 +156,11 @@ fn tell(exchange: &Exchange<'_>, security: &Security, error: &TlsError) {
         },
         why => log(Level::Info, 2003, format_args!("SSL Proxy connect failed: {why}")),
     }
+}
+
+/// Whether connections for a URL have TLS.
+pub(super) fn is_tls(url: &[u8]) -> bool {
+    matches!(scheme(url), b"https" | b"wss")
 }
 
 /// The scheme of a URL, in lower case as canonical ones have it.

@@ -40,7 +40,8 @@ pub(in crate::proxy) fn write(
     let fields = &request.head.headers_in;
     let (authority, target) = canonical::parts(exchange.url);
     // A remote proxy gets the whole URL.
-    let target = if exchange.remote.is_some() { exchange.url } else { target };
+    let asked_proxy = exchange.asked_proxy();
+    let target = if asked_proxy.is_some() { exchange.url } else { target };
     let dir = exchange.bound.dir;
     let client_host = fields.get(b"Host");
     // A request of HTTP/1.0 may have none.
@@ -84,7 +85,7 @@ pub(in crate::proxy) fn write(
     };
     let via = exchange.bound.server.via.or(Via::Off);
     let blocks_via = via == Via::Block && fields.contains(b"Via");
-    let credentials = exchange.remote.and_then(|remote| remote.credentials.as_deref());
+    let credentials = asked_proxy.and_then(|remote| remote.credentials.as_deref());
     if !blocks_via && credentials.is_none() {
         return head.write(out, fields);
     }
