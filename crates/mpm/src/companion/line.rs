@@ -31,6 +31,9 @@ const SEND_DEADLINE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Line {
     ends: Mutex<Ends>,
+    /// Room for the longest message, once a question has been received: to clear it for each one
+    /// would take longer than most messages.
+    room: Mutex<Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,10 +60,10 @@ impl Line {
     /// # Errors
     /// Those of socketpair(2).
     pub fn new() -> io::Result<Self> {
-        let (askers, companion) = pair(SocketType::SEQPACKET)?;
+        let (askers, companion) = pair(SocketType::SEQPACKET, SocketFlags::empty())?;
         rustix::io::ioctl_fionbio(&askers, true)?;
         let ends = Ends { askers: Some(Arc::new(askers)), companion: Some(Arc::new(companion)) };
-        Ok(Self { ends: Mutex::new(ends) })
+        Ok(Self { ends: Mutex::new(ends), room: Mutex::default() })
     }
 
     /// Sends a message, and returns the descriptor on which the answer arrives, followed by end of
@@ -84,8 +87,7 @@ impl Line {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let line = self.lock().askers.clone().ok_or(io::ErrorKind::NotConnected)?;
-        let (own, reply) = pair(SocketType::STREAM)?;
-        rustix::io::ioctl_fionbio(&own, true)?;
+        let (own, reply) = pair(SocketType::STREAM, SocketFlags::NONBLOCK)?;
         let mut space =
             [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
@@ -116,7 +118,8 @@ impl Line {
     /// Those of recvmsg(2).
     pub fn next(&self) -> io::Result<Option<Question>> {
         let line = self.incoming()?;
-        let mut bytes = vec![0; MESSAGE_BYTES_MAX];
+        let mut bytes = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes.resize(MESSAGE_BYTES_MAX, 0);
         loop {
             let mut space =
                 [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
@@ -179,21 +182,26 @@ impl Question {
     /// Sends the answer. If the asker does not read it in time, it receives only what fits the
     /// socket's buffer.
     pub fn answer(self, parts: &[&[u8]]) {
-        let _ = rustix::net::sockopt::set_socket_timeout(
-            &self.reply,
-            rustix::net::sockopt::Timeout::Send,
-            Some(SEND_DEADLINE),
-        );
         for part in parts {
             let mut rest = *part;
             while !rest.is_empty() {
                 match rustix::net::send(&self.reply, rest, SendFlags::NOSIGNAL) {
                     Ok(count) => rest = rest.get(count..).unwrap_or_default(),
                     Err(Errno::INTR) => {}
+                    Err(Errno::AGAIN) if self.waits_for_room() => {}
                     Err(_) => return,
                 }
             }
         }
+    }
+}
+
+impl Question {
+    /// Waits until the asker has read some of the answer; false if that takes too long.
+    fn waits_for_room(&self) -> bool {
+        let mut polled = [PollFd::new(&self.reply, PollFlags::OUT)];
+        let limit = Timespec::try_from(SEND_DEADLINE).ok();
+        matches!(poll(&mut polled, limit.as_ref()), Ok(1..) | Err(Errno::INTR))
     }
 }
 
@@ -203,8 +211,8 @@ impl AsFd for Question {
     }
 }
 
-fn pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
+fn pair(kind: SocketType, flags: SocketFlags) -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | flags, None)?)
 }
 
 #[cfg(test)]
