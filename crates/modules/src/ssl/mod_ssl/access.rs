@@ -134,18 +134,25 @@ fn meets_requirements(own: Bound<'_, Ssl>, request: &mut Request) -> Result<Verd
         match expr::condition(&condition.expr, request, &mut groups)? {
             Ok(true) => {}
             Ok(false) => {
-                let text = &condition.text;
-                let why = format_args!("Failed expression: {text}");
-                request.log::<Ssl>(Level::Info, 2229, why);
-                return Ok(forbidden(request, 2228, "SSL requirement expression not fulfilled"));
+                log_failure(request, &condition.text);
+                return Ok(forbidden(request, 2229, "SSL requirement expression not fulfilled"));
             }
             Err(error) => {
                 let why = format!("Failed to execute SSL requirement expression: {error}");
-                return Ok(forbidden(request, 2230, &why));
+                return Ok(forbidden(request, 2265, &why));
             }
         }
     }
     Ok(Verdict::Declined)
+}
+
+fn log_failure(request: &Request, expression: &str) {
+    let file = bstr::BStr::new(&request.resource.filename);
+    let client = request.useragent_addr.ip().to_canonical();
+    let why =
+        format_args!("Access to {file} denied for {client} (requirement expression not fulfilled)");
+    request.log::<Ssl>(Level::Info, 2266, why);
+    request.log::<Ssl>(Level::Info, 2228, format_args!("Failed expression: {expression}"));
 }
 
 fn forbid(request: &mut Request, number: u32, why: &str) -> Step<'static> {
