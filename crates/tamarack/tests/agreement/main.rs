@@ -38,6 +38,7 @@ use requests::{Counts, Outcome};
 /// explained.
 const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_cgi/access", "explain starts no programs"),
+    ("mod_cgi/advisories", "as above"),
     ("mod_cgi/environment", "as above"),
     ("mod_cgi/heads", "as above"),
     ("mod_cgi/running", "as above"),
