@@ -52,6 +52,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<filters::mod_filter::Filter>(),
         module::<filters::mod_deflate::Deflate>(),
         module::<filters::mod_ext_filter::ExtFilter>(),
+        module::<filters::mod_include::Include>(),
         module::<filters::mod_reqtimeout::Reqtimeout>(),
         module::<filters::mod_request::KeptBody>(),
         module::<filters::mod_xml2enc::Xml2enc>(),

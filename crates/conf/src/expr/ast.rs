@@ -84,6 +84,14 @@ pub(super) enum Unary {
     UrlAllowed,
 }
 
+impl Unary {
+    /// Whether it tests a file itself, not by a subrequest.
+    pub fn reads_file_system(self) -> bool {
+        use Unary::{Directory, Executable, Exists, FileNotEmpty, RegularFile, SymbolicLink};
+        matches!(self, Directory | Exists | RegularFile | FileNotEmpty | SymbolicLink | Executable)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wildcard {
     /// `-strmatch`

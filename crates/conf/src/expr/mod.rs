@@ -26,6 +26,9 @@ pub struct Flags {
     /// Refuse functions that read files (`AP_EXPR_FLAG_RESTRICTED`), but not operators that only
     /// test for their existence.
     pub restricted: bool,
+    /// Refuse these operators as well, as in pages of mod_include. Without effect unless
+    /// `restricted` is set.
+    pub without_files: bool,
     /// Do not report headers for `Vary` (`AP_EXPR_FLAG_DONT_VARY`).
     pub dont_vary: bool,
     /// Compare strings by length first, as `SSLRequire` does (`AP_EXPR_FLAG_SSL_EXPR_COMPAT`).

@@ -172,6 +172,8 @@ impl<'t> Parser<'t> {
             return Ok(Condition::ClientIn(subnet(name, &word, token)?));
         }
         if let Some(operator) = lookup::unary(name) {
+            let of_page = operator.reads_file_system() && self.flags.without_files;
+            self.check_restricted(of_page, &format!("-{name}"), token)?;
             return Ok(Condition::Unary(operator, word));
         }
         match self.names.unary(name) {

@@ -3,6 +3,7 @@
 pub mod mod_deflate;
 pub mod mod_ext_filter;
 pub mod mod_filter;
+pub mod mod_include;
 pub mod mod_proxy_html;
 pub mod mod_reqtimeout;
 pub mod mod_request;

@@ -1,6 +1,6 @@
 //! Handlers and filters: modules that generate or change content.
 
-use server::missing::{INCLUDES, Missing, missing, transparent, withholding};
+use server::missing::{Missing, missing, transparent, withholding};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
@@ -22,14 +22,6 @@ pub(super) const FAMILY: &[Missing] = &[
         .handlers("dav-handler"),
     missing!("dav_fs", "DAVLockDB").inert("DAVLockDB"),
     missing!("dav_lock", "DAVGenericLockDB").inert("DAVGenericLockDB"),
-    missing!(
-        "include",
-        "SSIEndTag SSIErrorMsg SSIEtag SSILastModified SSILegacyExprParser SSIStartTag \
-         SSITimeFormat SSIUndefinedEcho XBitHack"
-    )
-    .satisfied(&[("XBitHack", "off")])
-    .handlers("server-parsed text/x-server-parsed-html")
-    .filters(&[INCLUDES]),
     missing!(
         "lua",
         "<LuaHookAccessChecker <LuaHookAuthChecker <LuaHookCheckUserID <LuaHookFixups \

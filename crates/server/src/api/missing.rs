@@ -14,7 +14,6 @@ use crate::api::directive::{ErasedRow, Fault, Set, Target};
 use crate::api::filter::{FilterDef, OutputFilter, Stage};
 use crate::api::hooks::HookTable;
 use crate::api::module::{AnyConfig, ErasedModule};
-use crate::config::core::OptionFlags;
 use crate::log::Level;
 use crate::request::Request;
 use crate::request::body::Body;
@@ -254,19 +253,6 @@ impl ErasedModule for Missing {
 pub const fn withholding(name: &'static str) -> FilterDef {
     FilterDef { name, stage: Stage::RESOURCE, make: |_| Some(Box::new(Withheld)) }
 }
-
-/// `INCLUDES`: Apache removes the filter if `Options Includes` is not set.
-pub const INCLUDES: FilterDef = FilterDef {
-    name: "INCLUDES",
-    stage: Stage::RESOURCE,
-    make: |request| {
-        let options = request.plan.core.options.flags();
-        if options.has(OptionFlags::INCLUDES) {
-            return Some(Box::new(Withheld));
-        }
-        None
-    },
-};
 
 /// A filter that only encodes the content: without it the content is the same.
 pub const fn transparent(name: &'static str) -> FilterDef {

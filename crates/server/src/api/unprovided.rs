@@ -15,8 +15,7 @@ use messages::Message;
 const DEFAULT: &[u8] = b"default-handler";
 
 /// Media types with these prefixes serve only as handlers.
-const HANDLER_TYPES: [&[u8]; 3] =
-    [b"application/x-httpd-", b"httpd/send-as-is", b"text/x-server-parsed-html"];
+const HANDLER_TYPES: [&[u8]; 2] = [b"application/x-httpd-", b"httpd/send-as-is"];
 
 impl Target<'_> {
     /// Warns about a handler that no active module provides. In an `.htaccess` there is no warning:

@@ -4,7 +4,7 @@ use pcre::Later;
 
 use super::state::State;
 use super::{Begun, Event, Kind};
-use crate::api::filter::OutputFilter;
+use crate::api::filter::{Beginning, OutputFilter};
 use crate::request::Request;
 use crate::request::body::Body;
 
@@ -43,6 +43,10 @@ impl OutputFilter for Recorded {
             begun.and_then(Begun::into_event).map(|event| event.events).unwrap_or_default();
         self.events.extend(before.changes(request).unwrap_or_default());
         Ok(())
+    }
+
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        self.filter.begin(request)
     }
 
     fn looks_at(&self, request: &Request) -> usize {

@@ -16,6 +16,9 @@ pub struct VariantsTag {
     is_weak: bool,
 }
 
+/// The note of a response without an ETag of this server's own.
+const NO_ETAG: &[u8] = b"no-etag";
+
 impl VariantsTag {
     /// Returns the validator of a list with this ETag. If the request has one from a redirected
     /// request, that becomes a part of it.
@@ -38,12 +41,18 @@ pub fn with_variants(tag: &[u8], list: &VariantsTag) -> Vec<u8> {
     [weak, open, b";", &list.text].concat()
 }
 
-/// Sets the response's ETag. If there is none, the response has none from elsewhere either, such as
-/// from `Header`.
+/// Asks that the response gets no ETag of this server's own (`no-etag`).
+pub fn forbid(request: &mut Request) {
+    request.notes.set(NO_ETAG, b"");
+}
+
+/// Sets the response's ETag, unless it is not wanted. If there is none, the response has none from
+/// elsewhere either, such as from `Header`.
 pub fn tell(request: &mut Request, tag: Option<Vec<u8>>) {
     match tag {
+        Some(_) if request.notes.contains(NO_ETAG) => {}
         Some(tag) => request.response.headers_out.set(b"ETag", &tag),
-        None => request.notes.set(b"no-etag", b"omit"),
+        None => request.notes.set(NO_ETAG, b"omit"),
     }
 }
 

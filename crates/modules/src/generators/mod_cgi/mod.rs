@@ -7,6 +7,7 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_cgi.html>,
 //! <https://httpd.apache.org/docs/2.4/mod/mod_cgid.html>
 
+pub(crate) mod command;
 mod conversation;
 mod order;
 mod output;

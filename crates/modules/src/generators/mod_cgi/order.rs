@@ -7,6 +7,9 @@ use crate::arch::mod_unixd::suexec;
 use crate::util_script::program::order;
 use crate::util_script::shell_escaped;
 
+/// The shell of commands (`SHELL_PATH`).
+const SHELL: &[u8] = b"/bin/sh";
+
 /// The order to start the request's file, in its folder, and the file that is executed.
 pub(super) async fn of(request: &Request, spawner: &Spawner) -> (Vec<u8>, Vec<u8>) {
     let file = request.resource.filename.as_slice();
@@ -24,6 +27,28 @@ pub(super) async fn of(request: &Request, spawner: &Spawner) -> (Vec<u8>, Vec<u8
     words.extend(arguments(request.query().unwrap_or_default()));
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     (order(request, folder, &executed, &words), executed)
+}
+
+/// The order to start a shell with `command` in the folder of the request's file, and the file that
+/// is executed. With another user the wrapper executes the command itself, without a shell.
+pub(super) async fn of_command(
+    request: &Request,
+    spawner: &Spawner,
+    command: &[u8],
+) -> (Vec<u8>, Vec<u8>) {
+    let file = request.resource.filename.as_slice();
+    let folder = file.iter().rposition(|byte| *byte == b'/').and_then(|at| file.get(..=at));
+    let identity = match &spawner.suexec {
+        Some(wrapper) => suexec::identity(request).await.map(|identity| (wrapper, identity)),
+        None => None,
+    };
+    let words = match identity {
+        Some((wrapper, identity)) => identity.words(wrapper, command).to_vec(),
+        None => vec![SHELL.to_vec(), b"-c".to_vec(), command.to_vec()],
+    };
+    let executed = words.first().cloned().unwrap_or_default();
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    (order(request, folder.unwrap_or(b"/"), &executed, &words), executed)
 }
 
 /// The arguments in a query without `=` (RFC 3875 section 4.4): words between `+`, unescaped, and

@@ -29,7 +29,7 @@ use crate::util_script::redirect::to_local;
 use crate::util_script::variables::{add_cgi, add_common};
 
 /// The number of the message for a line of a program's standard error.
-const ERROR_LINE: u32 = 1215;
+pub(super) const ERROR_LINE: u32 = 1215;
 
 /// The status of the response, the number and the text of the message.
 type Refusal = (u16, u32, &'static str);

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pcre::{Captures, Later, Matched, Regex};
 
-use super::extension::{Extension, Extensions};
+use super::extension::{Extension, Extensions, PAGE_VARIABLE};
 use crate::phases::lookup;
 use crate::phases::redirect::GivenType;
 use crate::request::{FileKind, Request};
@@ -103,6 +103,9 @@ impl Env for RequestEnv<'_> {
     }
 
     fn module_function(&mut self, id: u32, argument: &[u8], out: &mut Vec<u8>) -> bool {
+        if id == PAGE_VARIABLE {
+            return append(self.request.env.get(argument), out);
+        }
         let found = self.extension(id);
         found.is_some_and(|(of, own)| (of.function_value)(self.request, own, argument, out))
     }

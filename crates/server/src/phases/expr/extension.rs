@@ -96,6 +96,31 @@ impl Names for Extensions {
     }
 }
 
+/// The id of the function `v` of pages.
+pub(super) const PAGE_VARIABLE: u32 = u32::MAX;
+
+/// The names in conditions of pages.
+pub(super) struct PageNames(pub Extensions);
+
+impl Names for PageNames {
+    fn variable(&self, name: &str) -> Option<u32> {
+        self.0.variable(name)
+    }
+    fn function(&self, name: &str) -> Option<u32> {
+        let is_own = name.eq_ignore_ascii_case("v");
+        if is_own { Some(PAGE_VARIABLE) } else { self.0.function(name) }
+    }
+    fn list_function(&self, name: &str) -> Option<u32> {
+        self.0.list_function(name)
+    }
+    fn unary(&self, name: &str) -> Option<u32> {
+        self.0.unary(name)
+    }
+    fn binary(&self, name: &str) -> Option<u32> {
+        self.0.binary(name)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ mod env;
 mod extension;
 
 pub use env::value_of;
+use extension::PageNames;
 pub use extension::{Extension, Extensions, GROUP};
 
 use conf::expr::{Backrefs, Error, EvalError, Expr, Flags};
@@ -25,6 +26,15 @@ use env::RequestEnv;
 pub fn parse_bool(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
     note_names(registry, text);
     Expr::parse_bool(text, flags, &Extensions::of(registry))
+}
+
+/// Parses a condition of a page, in which `v(name)` is the same as `reqenv(name)`.
+///
+/// # Errors
+/// As [`Expr::parse_bool`].
+pub fn parse_of_page(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
+    note_names(registry, text);
+    Expr::parse_bool(text, flags, &PageNames(Extensions::of(registry)))
 }
 
 /// Parses a string with `%{…}`.

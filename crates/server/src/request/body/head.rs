@@ -74,6 +74,12 @@ impl BodyStream for Rest {
 }
 
 impl Body {
+    /// Waits for the first `wanted` bytes, or for the end of a shorter body, which then is
+    /// [`Body::Bytes`].
+    pub async fn gathered(self, wanted: usize) -> Body {
+        gather(self, wanted).await
+    }
+
     /// The bytes that were gathered for a filter (`OutputFilter::looks_at`), and what follows them:
     /// [`Body::Empty`] if they are all.
     pub fn split_head(self) -> (Bytes, Body) {

@@ -1,0 +1,116 @@
+//! The filter `INCLUDES`.
+//!
+//! Source: `includes_setup`, `includes_filter`
+
+use std::sync::Arc;
+
+use bstr::BStr;
+use server::body::Body;
+use server::core::OptionFlags;
+use server::etag;
+use server::filter::{Beginning, OutputFilter};
+use server::log::Level;
+use server::request::Request;
+
+use super::Include;
+use super::config::{Directory, Tags, XBitHack};
+use super::page::Page;
+use super::parse::parse;
+use super::variables;
+
+/// The longest page, in bytes.
+const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Creates the filter. What it does to conditions and ETag holds before the handler runs.
+pub(super) fn make(request: &mut Request) -> Option<Box<dyn OutputFilter>> {
+    let dir = request.dir_of::<Include>().cloned().unwrap_or_default();
+    if !has_own_time(&dir, request) {
+        request.response.no_local_copy = true;
+    }
+    if !dir.etag.or(false) {
+        etag::forbid(request);
+    }
+    Some(Box::new(Filter))
+}
+
+/// Whether `XBitHack full` gives the page the time of its file.
+fn has_own_time(dir: &Directory, request: &Request) -> bool {
+    const GROUP_EXECUTE: u32 = 0o010;
+    let is_full = dir.xbithack.or(XBitHack::Off) == XBitHack::Full;
+    is_full && request.resource.file.mode & GROUP_EXECUTE != 0
+}
+
+struct Filter;
+
+impl OutputFilter for Filter {
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        Some(Box::pin(async {
+            let body = std::mem::take(&mut request.response.body);
+            request.response.body = includes(request, body).await;
+            true
+        }))
+    }
+
+    fn apply(self: Box<Self>, _: &mut Request, body: Body) -> Body {
+        body
+    }
+}
+
+async fn includes(request: &mut Request, body: Body) -> Body {
+    if !request.plan.core.options.flags().has(OptionFlags::INCLUDES) {
+        let uri = BStr::new(&request.resource.uri);
+        let why = "Options +Includes (or IncludesNoExec) wasn't set, INCLUDES filter removed";
+        let text = format_args!("mod_include: {why}: {uri}");
+        request.log::<Include>(Level::Warn, 1374, text);
+        return body;
+    }
+    let lazy = variables::prepare(request).await;
+    set_fields(request);
+    if request.head.header_only && matches!(body, Body::Stream(_)) {
+        request.response.chunked = true;
+        return body;
+    }
+    let (source, rest) = body.gathered(PAGE_BYTES_MAX).await.split_head();
+    let tags: Arc<Tags> = request
+        .server_of::<Include>()
+        .and_then(|config| config.tags.get())
+        .cloned()
+        .unwrap_or_default();
+    let pieces = parse(&tags, &source);
+    let mut page = Page::new(request, lazy);
+    page.execute(&source, &pieces).await;
+    let Page { out, lazy, .. } = page;
+    variables::give_back(request, lazy);
+    let (made, has_length) = out.finish();
+    request.response.chunked |= !has_length;
+    match rest {
+        Body::Empty => made,
+        rest => Body::Parts([made, rest].into()),
+    }
+}
+
+/// A page has no length, and no time that is known, unless the configuration says so.
+fn set_fields(request: &mut Request) {
+    let dir = request.dir_of::<Include>().cloned().unwrap_or_default();
+    request.response.headers_out.unset(b"Content-Length");
+    if dir.last_modified.or(false) {
+        if !request.response.headers_out.contains(b"Last-Modified") {
+            set_last_modified(request);
+        }
+    } else if has_own_time(&dir, request) {
+        set_last_modified(request);
+    } else {
+        request.response.headers_out.unset(b"Last-Modified");
+    }
+}
+
+/// Source: `ap_update_mtime`, `ap_set_last_modified`
+fn set_last_modified(request: &mut Request) {
+    const SECOND_US: u64 = 1_000_000;
+    let of_file = request.resource.file.mtime_us;
+    let time = request.response.mtime_us.map_or(of_file, |time| time.max(of_file));
+    request.response.mtime_us = Some(time);
+    let seconds = time.min(request.time_us) / SECOND_US;
+    let date = wire::date::format(i64::try_from(seconds).unwrap_or(i64::MAX));
+    request.response.headers_out.set(b"Last-Modified", &date);
+}

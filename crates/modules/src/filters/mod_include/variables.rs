@@ -1,0 +1,194 @@
+//! The variables of pages, which are those of the request.
+//!
+//! Source: `add_include_vars`, `get_include_var`
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bstr::BStr;
+use server::log::Level;
+use server::request::Request;
+use wire::Table;
+
+use super::captured::Missing;
+use super::page::Page;
+use super::{Include, clock, coding};
+use crate::util_script::shell_escaped;
+use crate::util_script::variables::{add_cgi, add_common};
+
+/// The variables that get their values when they are read.
+const LAZY: [&[u8]; 4] = [b"DATE_LOCAL", b"DATE_GMT", b"LAST_MODIFIED", b"USER_NAME"];
+
+/// Which of these have no value yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lazy([bool; LAZY.len()]);
+
+impl Lazy {
+    fn index(name: &[u8]) -> Option<usize> {
+        LAZY.iter().position(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// Takes the variable's mark, as it gets a value; whether it had one.
+    fn take(&mut self, name: &[u8]) -> bool {
+        let mark = Lazy::index(name).and_then(|index| self.0.get_mut(index));
+        mark.is_some_and(std::mem::take)
+    }
+}
+
+/// The variables of a page that includes another, which share them.
+pub struct Shared {
+    /// The variables.
+    pub env: Table,
+    /// Which have no value yet.
+    pub lazy: Lazy,
+    /// The modification time of the outermost page's file.
+    pub mtime_us: u64,
+}
+
+/// Kept in a subrequest: the variables are taken by the page in it, and returned.
+#[derive(Clone)]
+pub struct Handover(pub Rc<RefCell<Option<Shared>>>);
+
+/// Sets the variables of a page. Those of a page within another are the other's.
+pub async fn prepare(request: &mut Request) -> Lazy {
+    let handed = request.kept::<Handover>().cloned();
+    let shared = handed.and_then(|Handover(shared)| shared.borrow_mut().take());
+    let lazy = match shared {
+        Some(shared) => {
+            request.env = shared.env;
+            request.resource.file.mtime_us = shared.mtime_us;
+            shared.lazy
+        }
+        None => {
+            add_common::<Include>(request).await;
+            add_cgi(request).await;
+            add(request);
+            Lazy([true; LAZY.len()])
+        }
+    };
+    if let Some(query) = request.query().map(<[u8]>::to_vec) {
+        request.env.set(b"QUERY_STRING", &query);
+        let unescaped = shell_escaped(&coding::unescaped(query));
+        request.env.set(b"QUERY_STRING_UNESCAPED", &unescaped);
+    }
+    lazy
+}
+
+/// Returns the variables to the page around.
+pub fn give_back(request: &mut Request, lazy: Lazy) {
+    let Some(Handover(shared)) = request.kept::<Handover>().cloned() else { return };
+    let env = std::mem::take(&mut request.env);
+    let mtime_us = request.resource.file.mtime_us;
+    *shared.borrow_mut() = Some(Shared { env, lazy, mtime_us });
+}
+
+fn add(request: &mut Request) {
+    let query = request.query().unwrap_or_default().to_vec();
+    let Request { env, resource, .. } = request;
+    for name in [b"DATE_LOCAL".as_slice(), b"DATE_GMT", b"LAST_MODIFIED"] {
+        env.set(name, b"");
+    }
+    env.set(b"DOCUMENT_URI", &resource.uri);
+    env.set(b"DOCUMENT_ARGS", &query);
+    if !resource.path_info.is_empty() {
+        env.set(b"DOCUMENT_PATH_INFO", &resource.path_info);
+    }
+    env.set(b"USER_NAME", b"");
+    let name = match resource.filename.contains(&b'/') {
+        true => resource.filename.rsplit(|byte| *byte == b'/').next().unwrap_or_default(),
+        false => &resource.uri,
+    };
+    env.set(b"DOCUMENT_NAME", name);
+}
+
+impl Page<'_> {
+    /// The value of a variable, or of `0`–`9`.
+    pub fn variable(&mut self, name: &[u8]) -> Option<Vec<u8>> {
+        if let [digit @ b'0'..=b'9'] = name {
+            return self.group(usize::from(digit - b'0'));
+        }
+        if self.lazy.take(name) {
+            let value = self.lazy_value(name);
+            self.request.env.set(name, &value);
+        }
+        self.request.env.get(name).map(<[u8]>::to_vec)
+    }
+
+    /// Sets a variable.
+    pub fn set_variable(&mut self, name: &[u8], value: &[u8]) {
+        self.lazy.take(name);
+        self.request.env.set(name, value);
+    }
+
+    /// Gives all variables their values.
+    pub fn set_lazy(&mut self) {
+        for name in LAZY {
+            let _ = self.variable(name);
+        }
+    }
+
+    /// Sets the variables that depend on `timefmt`.
+    pub fn set_times(&mut self) {
+        for name in [b"DATE_LOCAL".as_slice(), b"DATE_GMT", b"LAST_MODIFIED"] {
+            let value = self.lazy_value(name);
+            self.set_variable(name, &value);
+        }
+    }
+
+    /// Makes `$0` a variable for a condition, whose functions know variables only. Returns the
+    /// variable that was there.
+    pub fn lend_group(&mut self) -> Option<Vec<u8>> {
+        let before = self.request.env.get(b"0").map(<[u8]>::to_vec);
+        match self.captured.get(0) {
+            Ok(text) => self.request.env.set(b"0", text),
+            Err(_) => {
+                self.request.env.unset(b"0");
+            }
+        }
+        before
+    }
+
+    /// Undoes [`Page::lend_group`].
+    pub fn take_group(&mut self, before: Option<Vec<u8>>) {
+        match before {
+            Some(before) => self.request.env.set(b"0", &before),
+            None => {
+                self.request.env.unset(b"0");
+            }
+        }
+    }
+
+    fn lazy_value(&self, name: &[u8]) -> Vec<u8> {
+        let (format, file) = (&self.time_format, &self.request.resource.file);
+        match Lazy::index(name) {
+            Some(0) => clock::format(self.request.time_us, format, false),
+            Some(1) => clock::format(self.request.time_us, format, true),
+            Some(2) => clock::format(file.mtime_us, format, false),
+            _ => {
+                let user = nix::unistd::User::from_uid(file.uid.into()).ok().flatten();
+                user.map_or_else(|| b"<unknown>".to_vec(), |user| user.name.into_bytes())
+            }
+        }
+    }
+
+    fn group(&self, index: usize) -> Option<Vec<u8>> {
+        let missing = match self.captured.get(index) {
+            Ok(text) => return Some(text.to_vec()),
+            Err(missing) => missing,
+        };
+        let file = self.file();
+        match missing {
+            Missing::NoMatch => {
+                let text = format_args!("regex capture ${index} refers to no regex in {file}");
+                self.log(Level::Warn, 1329, text);
+            }
+            Missing::OutOfRange => {
+                let pattern = BStr::new(self.captured.pattern.as_deref().unwrap_or(b"(null)"));
+                let why = format_args!("is out of range (last regex was: '{pattern}') in {file}");
+                self.log(Level::Warn, 1330, format_args!("regex capture ${index} {why}"));
+            }
+            Missing::Unused => {}
+        }
+        None
+    }
+}
