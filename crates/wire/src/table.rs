@@ -5,12 +5,14 @@
 
 mod block;
 mod compress;
+mod seen;
 mod traits;
 
 pub(crate) use block::Field;
 
 use crate::request::HeadFlags;
 use crate::words;
+use seen::Seen;
 
 /// How [`Table::overlap`] and [`Table::compress`] treat a key that occurs more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,9 @@ pub struct Table {
     entries: Vec<Entry>,
     /// Bytes of the arena that no entry refers to.
     dead: usize,
+    /// The marks of all entries, and perhaps of removed ones: most look-ups are for keys that no
+    /// entry has.
+    seen: Seen,
 }
 
 #[derive(Clone, Copy)]
@@ -52,12 +57,16 @@ pub const TABLE_LIMIT_BYTES: usize = 1 << 30;
 impl Table {
     /// Returns an empty table that owns no memory.
     pub const fn new() -> Self {
-        Table { arena: Vec::new(), entries: Vec::new(), dead: 0 }
+        Table { arena: Vec::new(), entries: Vec::new(), dead: 0, seen: Seen::none() }
     }
 
     /// Returns an empty table with room for `entries` pairs and `bytes` of keys and values.
     pub fn with_capacity(entries: usize, bytes: usize) -> Self {
-        Table { arena: Vec::with_capacity(bytes), entries: Vec::with_capacity(entries), dead: 0 }
+        Table {
+            arena: Vec::with_capacity(bytes),
+            entries: Vec::with_capacity(entries),
+            ..Table::new()
+        }
     }
 
     /// The number of pairs; a key that was added twice counts twice.
@@ -75,11 +84,18 @@ impl Table {
         self.arena.clear();
         self.entries.clear();
         self.dead = 0;
+        self.seen = Seen::none();
     }
 
     /// Bytes of memory held, including unused ones.
     pub fn capacity_bytes(&self) -> usize {
         self.arena.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// Makes room for `entries` more pairs and `bytes` of keys and values.
+    pub fn reserve(&mut self, entries: usize, bytes: usize) {
+        self.arena.reserve(bytes);
+        self.entries.reserve(entries);
     }
 
     /// Frees memory until about `bytes` are held. For connections that become idle.
@@ -101,7 +117,8 @@ impl Table {
     /// All values of `key`, in order.
     pub fn get_all<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let mark = mark_of(key);
-        self.entries
+        let entries = if self.seen.may_have(mark) { self.entries.as_slice() } else { &[] };
+        entries
             .iter()
             .filter(move |entry| self.matches(entry, mark, key))
             .map(|entry| self.value_of(*entry))
@@ -120,8 +137,10 @@ impl Table {
     /// Appends a pair, even if the key exists (`apr_table_add`).
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let Some((key_at, value_at)) = self.store(key, value) else { return };
+        let mark = mark_of(key);
+        self.seen.note(mark);
         self.entries.push(Entry {
-            mark: mark_of(key),
+            mark,
             flags: HeadFlags::NONE,
             key_at,
             key_len: key.len() as u32,
@@ -257,6 +276,9 @@ impl Table {
 
     fn position(&self, key: &[u8]) -> Option<usize> {
         let mark = mark_of(key);
+        if !self.seen.may_have(mark) {
+            return None;
+        }
         self.entries.iter().position(|entry| self.matches(entry, mark, key))
     }
 

@@ -1,6 +1,6 @@
 //! The fields of a head, which are lines of one text: one copy instead of two for each.
 
-use super::compress::Seen;
+use super::seen::Seen;
 use super::{Entry, TABLE_LIMIT_BYTES, Table, mark_of};
 use crate::request::HeadFlags;
 
@@ -36,6 +36,7 @@ pub(crate) struct Block<'a> {
     table: &'a mut Table,
     /// Bytes of keys and values.
     live: usize,
+    /// That of the table, once the block is finished.
     seen: Seen,
     may_repeat: bool,
 }
@@ -98,6 +99,7 @@ impl Table {
         self.arena.extend_from_slice(&other.arena);
         self.entries.extend_from_slice(&other.entries);
         self.dead = other.dead;
+        self.seen = other.seen;
     }
 }
 
@@ -132,6 +134,7 @@ impl Block<'_> {
             self.table.clear();
             return None;
         }
+        self.table.seen = self.seen;
         self.table.arena.extend_from_slice(text);
         self.table.dead = text.len().saturating_sub(self.live);
         Some(self.may_repeat)

@@ -1,25 +1,7 @@
 //! Joins pairs of the same key (`apr_table_compress`).
 
+use super::seen::Seen;
 use super::{Entry, Overlap, Table};
-
-/// Marks of keys that were seen: a bit for each may be that of several.
-pub(super) struct Seen([u64; 4]);
-
-impl Seen {
-    pub(super) const fn none() -> Seen {
-        Seen([0; 4])
-    }
-
-    /// Notes a mark, and returns whether its bit was set before.
-    #[inline]
-    pub(super) fn note(&mut self, mark: u32) -> bool {
-        let bit = mark.wrapping_mul(0x9e37_79b1) >> 24;
-        let word = &mut self.0[(bit >> 6) as usize & 3];
-        let is_taken = *word >> (bit & 63) & 1 == 1;
-        *word |= 1 << (bit & 63);
-        is_taken
-    }
-}
 
 /// Most pairs for which duplicates are found by pairwise comparison.
 const COMPRESS_BY_SCAN: usize = 64;
