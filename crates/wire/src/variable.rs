@@ -4,16 +4,34 @@
 /// The beginning of such a name.
 const PREFIX: &[u8] = b"HTTP_";
 
-/// Writes the variable of a field to `name`; false if the field's name has other characters than
-/// letters, digits and `-`.
+/// Writes the variable of a field to `name`; false, with a name of no use, if the field's name has
+/// other characters than letters, digits and `-`.
 pub fn of_field(field: &[u8], name: &mut Vec<u8>) -> bool {
     name.clear();
-    name.reserve(PREFIX.len() + field.len());
     name.extend_from_slice(PREFIX);
-    let upper = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() };
-    name.extend(field.iter().map(upper));
-    // Without branches the compiler examines several at once.
-    field.iter().fold(true, |all, byte| all & (byte.is_ascii_alphanumeric() | (*byte == b'-')))
+    name.extend_from_slice(field);
+    let mut is_valid = true;
+    for byte in name.get_mut(PREFIX.len()..).unwrap_or_default() {
+        *byte = IN_VARIABLE[usize::from(*byte)];
+        is_valid &= *byte != 0;
+    }
+    is_valid
+}
+
+/// What the bytes of a field's name are in that of its variable; 0 for those that no variable has.
+static IN_VARIABLE: [u8; 256] = in_variable();
+
+const fn in_variable() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0u8;
+    while byte < 0x80 {
+        if byte.is_ascii_alphanumeric() {
+            table[byte as usize] = byte.to_ascii_uppercase();
+        }
+        byte += 1;
+    }
+    table[b'-' as usize] = b'_';
+    table
 }
 
 #[cfg(test)]

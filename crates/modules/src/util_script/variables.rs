@@ -15,6 +15,9 @@ use wire::{Method, Table};
 /// `PATH` of programs if the server has none (`DEFAULT_PATH`).
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin:/usr/ucb:/usr/bsd:/usr/local/bin";
 
+/// Room for the variables of most requests, besides those of fields: pairs, and bytes.
+const ROOM: (usize, usize) = (32, 1024);
+
 /// The server's own variables that programs get.
 static PATH: LazyLock<Vec<u8>> = LazyLock::new(|| {
     std::env::var_os("PATH").map_or_else(|| DEFAULT_PATH.to_vec(), OsStringExt::into_vec)
@@ -28,7 +31,13 @@ static LIBRARY_PATH: LazyLock<Option<Vec<u8>>> =
 /// `M` is the module in whose name is logged.
 pub(crate) async fn add_common<M: Module>(request: &mut Request) {
     let host = hostname::client_name(request).await.map(<[u8]>::to_vec);
-    let mut added = Table::with_capacity(32, 2048);
+    let mut added = match request.env.is_empty() {
+        // It has the memory that an earlier request needed.
+        true => std::mem::take(&mut request.env),
+        false => Table::default(),
+    };
+    let fields = &request.head.headers_in;
+    added.reserve(ROOM.0 + fields.len(), ROOM.1 + fields.capacity_bytes());
     add_fields::<M>(request, &mut added);
     add_server(request, &mut added);
     add_client(request, host.as_deref(), &mut added);

@@ -15,11 +15,19 @@ pub(super) fn pair_bytes(name: &[u8], value: &[u8]) -> usize {
 
 /// Appends a pair. A text is at most 2³¹ − 1 bytes long; the callers in this crate keep far below.
 pub fn write_pair(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    for text in [name, value] {
-        debug_assert!(text.len() <= TEXT_BYTES_MAX);
-        match u8::try_from(text.len()) {
-            Ok(len) if text.len() < SHORT => out.push(len),
-            _ => out.extend_from_slice(&(text.len() as u32 | 1 << 31).to_be_bytes()),
+    debug_assert!(name.len().max(value.len()) <= TEXT_BYTES_MAX);
+    match [name.len(), value.len()] {
+        // Most are.
+        [name, value] if name < SHORT && value < SHORT => {
+            out.extend_from_slice(&[name as u8, value as u8]);
+        }
+        lengths => {
+            for len in lengths {
+                match len < SHORT {
+                    true => out.push(len as u8),
+                    false => out.extend_from_slice(&(len as u32 | 1 << 31).to_be_bytes()),
+                }
+            }
         }
     }
     out.extend_from_slice(name);
