@@ -11,6 +11,7 @@ use crate::chars::{is_field_value, is_token_string, is_visible};
 use crate::request::Version;
 use crate::response::connection_tokens;
 use crate::table::Table;
+use crate::words;
 
 /// Most bytes of a head. Apache has no such limit.
 pub const HEAD_BYTES: usize = 1 << 20;
@@ -138,7 +139,7 @@ impl BackendRequest<'_> {
         }
         head.push(&[self.method, b" ", self.target])?;
         head.push(&[if self.is_http10 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" }])?;
-        head.field(b"Host", &[self.host])?;
+        head.own(b"Host", self.host)?;
         let mut added = self.added();
         let names_fields = fields.get_all(b"Connection").any(names_a_field);
         for (index, (name, value)) in fields.iter().enumerate() {
@@ -158,7 +159,7 @@ impl BackendRequest<'_> {
         }
         for (name, addition) in added {
             if let Some(addition) = addition {
-                head.field(name, &[addition])?;
+                head.own(name, addition)?;
             }
         }
         self.write_framing(head)?;
@@ -207,17 +208,17 @@ impl BackendRequest<'_> {
         match self.framing {
             RequestFraming::None => {}
             RequestFraming::Length(length) => {
-                head.field(b"Content-Length", &[length.to_string().as_bytes()])?;
+                head.own(b"Content-Length", length.to_string().as_bytes())?;
             }
-            RequestFraming::Chunked => head.field(b"Transfer-Encoding", &[b"chunked"])?,
+            RequestFraming::Chunked => head.push(&[b"Transfer-Encoding: chunked\r\n"])?,
         }
         match self.connection {
             _ if self.is_http10 => Ok(()),
-            RequestConnection::KeepAlive => head.field(b"Connection", &[b"Keep-Alive"]),
-            RequestConnection::Close => head.field(b"Connection", &[b"close"]),
+            RequestConnection::KeepAlive => head.push(&[b"Connection: Keep-Alive\r\n"]),
+            RequestConnection::Close => head.push(&[b"Connection: close\r\n"]),
             RequestConnection::Upgrade(protocol) => {
-                head.field(b"Connection", &[b"Upgrade"])?;
-                head.field(b"Upgrade", &[protocol])
+                head.push(&[b"Connection: Upgrade\r\n"])?;
+                head.own(b"Upgrade", protocol)
             }
         }
     }
@@ -231,12 +232,12 @@ const fn is_added(name: &[u8]) -> bool {
 /// Whether two names are the same, ignoring case. Few begin with the same letter.
 fn is_named(name: &[u8], known: &[u8]) -> bool {
     let first = |name: &[u8]| name.first().map(|byte| byte | 0x20);
-    name.len() == known.len() && first(name) == first(known) && name.eq_ignore_ascii_case(known)
+    first(name) == first(known) && words::same(name, known)
 }
 
 /// Whether a `Connection` may name a field that does not end here anyway.
 fn names_a_field(value: &[u8]) -> bool {
-    !value.eq_ignore_ascii_case(b"keep-alive")
+    !words::same(value, b"keep-alive")
 }
 
 /// Whether the client's `Connection` names the field.
@@ -285,6 +286,14 @@ impl Head<'_> {
         self.make_room(line.len())?;
         self.out.extend_from_slice(line);
         Ok(())
+    }
+
+    /// A field of the proxy.
+    fn own(&mut self, name: &'static [u8], value: &[u8]) -> Result<(), RequestFault> {
+        if !is_field_value(value) {
+            return Err(RequestFault::Field);
+        }
+        self.push(&[name, b": ", value, b"\r\n"])
     }
 
     fn field(&mut self, name: &[u8], value: &[&[u8]]) -> Result<(), RequestFault> {

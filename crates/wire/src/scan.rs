@@ -3,12 +3,15 @@
 /// Bytes that are examined at once.
 const CHUNK: usize = 16;
 
+/// The same of a shorter text.
+const SHORT: usize = 8;
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 
 /// Whether a byte of the chunk is of `class`. Without branches the compiler examines all with a few
 /// instructions.
 #[inline]
-fn has(chunk: &[u8; CHUNK], class: impl Fn(u8) -> bool) -> bool {
+fn has<const N: usize>(chunk: &[u8; N], class: impl Fn(u8) -> bool) -> bool {
     chunk.iter().fold(false, |any, byte| any | class(*byte))
 }
 
@@ -16,7 +19,10 @@ fn has(chunk: &[u8; CHUNK], class: impl Fn(u8) -> bool) -> bool {
 #[inline]
 pub(crate) fn contains(text: &[u8], class: impl Fn(u8) -> bool) -> bool {
     let Some(last) = text.last_chunk::<CHUNK>() else {
-        return text.iter().any(|byte| class(*byte));
+        return match (text.first_chunk::<SHORT>(), text.last_chunk::<SHORT>()) {
+            (Some(first), Some(last)) => has(first, &class) || has(last, &class),
+            _ => text.iter().any(|byte| class(*byte)),
+        };
     };
     // The last chunk overlaps the one before it.
     text.as_chunks::<CHUNK>().0.iter().any(|chunk| has(chunk, &class)) || has(last, &class)

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::words;
+
 /// The names that a proxy treats in a way of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -75,7 +77,7 @@ impl FieldName {
             (18, b'p') => (b"proxy-authenticate", FieldName::ProxyAuthenticate),
             _ => return FieldName::Other,
         };
-        if name.eq_ignore_ascii_case(full) { meaning } else { FieldName::Other }
+        if words::same(name, full) { meaning } else { FieldName::Other }
     }
 
     /// Its bit in [`super::ResponseHead::seen`].
