@@ -38,7 +38,7 @@ pub const CONNECTION_QUERY: u64 = 9_030_000;
 pub const CONNECTION_RANGE: u64 = 11_680_000;
 
 /// 304 by If-None-Match.
-pub const CONNECTION_NOT_MODIFIED: u64 = 9_570_000;
+pub const CONNECTION_NOT_MODIFIED: u64 = 9_450_000;
 
 /// 404 for a fixed name.
 pub const CONNECTION_MISSING: u64 = 8_690_000;
@@ -69,16 +69,16 @@ pub const RULES_REDIRECT: u64 = 9_500_000;
 pub const RULES_PAGE: u64 = 9_760_000;
 
 /// The same for names that were not requested before.
-pub const RULES_UNKNOWN: u64 = 84_700_000;
+pub const RULES_UNKNOWN: u64 = 82_900_000;
 
 /// [`CONNECTION_UNKNOWN`] of a host with 1,000 redirects.
 pub const HOST_UNKNOWN: u64 = 35_230_000;
 
 /// A file of another server, over HTTP, by the head of a browser.
-pub const PROXIED: u64 = 57_200_000;
+pub const PROXIED: u64 = 55_100_000;
 
 /// The same from a FastCGI responder.
-pub const RESPONDER: u64 = 81_500_000;
+pub const RESPONDER: u64 = 75_200_000;
 
 /// The requests of a short connection.
 pub const FEW: u32 = 3;
