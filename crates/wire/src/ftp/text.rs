@@ -5,11 +5,18 @@ const WILDCARDS: &[u8] = b"*?[{~";
 
 /// Whether a text, once decoded, has neither line ends nor non-ASCII bytes (`ftp_check_string`).
 pub fn is_clean(text: &[u8]) -> bool {
-    decode(text).iter().all(|byte| byte.is_ascii() && !matches!(byte, b'\r' | b'\n'))
+    unescape(text).iter().all(|byte| byte.is_ascii() && !matches!(byte, b'\r' | b'\n'))
 }
 
 /// Replaces `%xx`; other percent signs stay (`decodeenc`). A NUL ends the text.
 pub fn decode(text: &[u8]) -> Vec<u8> {
+    let mut decoded = unescape(text);
+    let end = decoded.iter().position(|byte| *byte == 0).unwrap_or(decoded.len());
+    decoded.truncate(end);
+    decoded
+}
+
+fn unescape(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -20,9 +27,6 @@ pub fn decode(text: &[u8]) -> Vec<u8> {
             }
             _ => (byte, after),
         };
-        if byte == 0 {
-            break;
-        }
         decoded.push(byte);
         rest = after;
     }
@@ -62,6 +66,7 @@ mod tests {
         assert_eq!(decode(b"a%20b%2fc%zz%4"), b"a b/c%zz%4");
         assert_eq!(decode(b"a%00b"), b"a");
         assert!(is_clean(b"a%20b") && !is_clean(b"a%0d") && !is_clean(b"\xe4"));
+        assert!(!is_clean(b"a%00\r\nDELE x"));
     }
 
     #[test]
