@@ -95,6 +95,8 @@ pub enum Message {
     DigestFailed = 20201,
     /// The texts that rules of mod_rewrite make exceed a limit.
     RewriteTooLong = 20202,
+    /// A page is too long for mod_include to be parsed.
+    PageTooLong = 20203,
 }
 
 impl Message {

@@ -45,6 +45,7 @@ mod limits;
 mod listen;
 mod logins;
 mod logs;
+mod long_pages;
 mod map_programs;
 mod matching;
 mod messages;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
 use server::body::{Body, BodyStream, Chunk};
-use server::errors::{self, FailedInFilter};
+use server::errors;
 use server::filter::{Beginning, OutputFilter};
 use server::request::Request;
 
@@ -72,10 +72,7 @@ async fn begin(name: &str, request: &mut Request) -> bool {
 }
 
 async fn fail(request: &mut Request, status: u16) -> bool {
-    request.keep(FailedInFilter);
-    // Whatever the handler has set belongs to the response that is withheld.
-    request.response.status = 200;
-    Box::pin(errors::die(request, status)).await;
+    Box::pin(errors::fail_in_filter(request, status)).await;
     // Apache has sent the head of its own response when the filter fails.
     request.response.chunked = true;
     false

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use bstr::BStr;
+use messages::Message;
 use server::body::Body;
 use server::core::OptionFlags;
+use server::errors;
 use server::etag;
 use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
@@ -18,8 +20,8 @@ use super::page::Page;
 use super::parse::parse;
 use super::variables;
 
-/// The longest page, in bytes.
-const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The longest page, in bytes: it is in memory as a whole while its elements are executed.
+const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Creates the filter. What it does to conditions and ETag holds before the handler runs.
 pub(super) fn make(request: &mut Request) -> Option<Box<dyn OutputFilter>> {
@@ -42,12 +44,29 @@ fn has_own_time(dir: &Directory, request: &Request) -> bool {
 
 struct Filter;
 
+/// A page has more than [`PAGE_BYTES_MAX`] bytes.
+struct TooLong;
+
 impl OutputFilter for Filter {
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         Some(Box::pin(async {
             let body = std::mem::take(&mut request.response.body);
-            request.response.body = includes(request, body).await;
-            true
+            match includes(request, body).await {
+                Ok(body) => {
+                    request.response.body = body;
+                    true
+                }
+                Err(TooLong) => {
+                    let file = BStr::new(&request.resource.filename);
+                    let text = format_args!(
+                        "mod_include: {file} is longer than {PAGE_BYTES_MAX} bytes: it is not \
+                         parsed, and not sent"
+                    );
+                    request.log::<Include>(Level::Error, Message::PageTooLong.number(), text);
+                    Box::pin(errors::fail_in_filter(request, 500)).await;
+                    false
+                }
+            }
         }))
     }
 
@@ -56,21 +75,25 @@ impl OutputFilter for Filter {
     }
 }
 
-async fn includes(request: &mut Request, body: Body) -> Body {
+/// The page with its elements executed.
+async fn includes(request: &mut Request, body: Body) -> Result<Body, TooLong> {
     if !request.plan.core.options.flags().has(OptionFlags::INCLUDES) {
         let uri = BStr::new(&request.resource.uri);
         let why = "Options +Includes (or IncludesNoExec) wasn't set, INCLUDES filter removed";
         let text = format_args!("mod_include: {why}: {uri}");
         request.log::<Include>(Level::Warn, 1374, text);
-        return body;
+        return Ok(body);
     }
     let lazy = variables::prepare(request).await;
     set_fields(request);
     if request.head.header_only && matches!(body, Body::Stream(_)) {
         request.response.chunked = true;
-        return body;
+        return Ok(body);
     }
-    let (source, rest) = body.gathered(PAGE_BYTES_MAX).await.split_head();
+    let (source, rest) = body.gathered(PAGE_BYTES_MAX + 1).await.split_head();
+    if source.len() > PAGE_BYTES_MAX {
+        return Err(TooLong);
+    }
     let tags: Arc<Tags> = request
         .server_of::<Include>()
         .and_then(|config| config.tags.get())
@@ -83,10 +106,11 @@ async fn includes(request: &mut Request, body: Body) -> Body {
     variables::give_back(request, lazy);
     let (made, has_length) = out.finish();
     request.response.chunked |= !has_length;
-    match rest {
+    Ok(match rest {
         Body::Empty => made,
+        // The error that the page ended with.
         rest => Body::Parts([made, rest].into()),
-    }
+    })
 }
 
 /// A page has no length, and no time that is known, unless the configuration says so.

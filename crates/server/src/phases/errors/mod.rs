@@ -24,6 +24,14 @@ use crate::request::body::Body;
 use crate::request::request_body::BodyIn;
 use crate::request::{Proxied, Request};
 
+/// Makes `request` a response with `status` in place of one that a filter withholds.
+pub async fn fail_in_filter(request: &mut Request, status: u16) {
+    request.keep(FailedInFilter);
+    // Whatever the handler has set belongs to the response that is withheld.
+    request.response.status = 200;
+    die(request, status).await;
+}
+
 /// Makes `request` a response with `status`: its error document, or the built-in page.
 #[inline]
 pub async fn die(request: &mut Request, status: u16) {

@@ -9,25 +9,48 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Body, BodyStream, Chunk, FileSlice};
 
+/// Most bytes of a file that are read in one turn of the loop.
+const TURN_BYTES: usize = 64 * 1024;
+
 /// Waits for the first `wanted` bytes of a body, or for its end. [`Body::split_head`] returns them.
 pub(crate) async fn gather(mut body: Body, wanted: usize) -> Body {
     if matches!(body, Body::Empty | Body::Bytes(_)) {
         return body;
     }
     let length = body.length();
-    let mut head = BytesMut::new();
-    let mut ahead = None;
-    while head.len() < wanted && ahead.is_none() {
-        match poll_fn(|cx| body.poll_chunk(cx)).await {
-            None => return Body::Bytes(head.freeze()),
-            Some(Ok(Chunk::Bytes(bytes))) => head.extend_from_slice(&bytes),
-            Some(Ok(Chunk::File(slice))) => match take(slice, wanted - head.len(), &mut head) {
-                Ok(rest) => ahead = rest.map(Ok),
-                Err(error) => ahead = Some(Err(error)),
+    let known = length.map(|length| usize::try_from(length).unwrap_or(wanted).min(wanted));
+    let mut head = BytesMut::with_capacity(known.unwrap_or_default());
+    let mut ahead: Option<io::Result<FileSlice>> = None;
+    while head.len() < wanted {
+        let chunk = match ahead.take() {
+            Some(slice) => slice.map(Chunk::File),
+            None => match poll_fn(|cx| body.poll_chunk(cx)).await {
+                Some(chunk) => chunk,
+                None => return Body::Bytes(head.freeze()),
             },
+        };
+        match chunk {
+            Ok(Chunk::Bytes(bytes)) => head.extend_from_slice(&bytes),
+            Ok(Chunk::File(slice)) => {
+                let count = (wanted - head.len()).min(TURN_BYTES);
+                match take(slice, count, &mut head) {
+                    Ok(rest) => ahead = rest.map(Ok),
+                    Err(error) => {
+                        ahead = Some(Err(error));
+                        break;
+                    }
+                }
+                if ahead.is_some() && head.len() < wanted {
+                    // Others have their turn.
+                    tokio::task::yield_now().await;
+                }
+            }
             // Nothing is sent before the filter has seen the head.
-            Some(Ok(Chunk::Flush)) => {}
-            Some(Err(error)) => ahead = Some(Err(error)),
+            Ok(Chunk::Flush) => {}
+            Err(error) => {
+                ahead = Some(Err(error));
+                break;
+            }
         }
     }
     let length = length.map(|length| length.saturating_sub(head.len() as u64));
