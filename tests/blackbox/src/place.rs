@@ -274,7 +274,8 @@ pub fn remove(root: &Path) {
     let _ = fs::remove_dir_all(root);
 }
 
-/// Replaces `number` by `name`, except as a part of a longer number such as a time.
+/// Replaces `number` by `name`, except as a part of a longer number such as a time, and as the
+/// number of a process or thread in a log.
 fn replace_number(text: &str, number: &str, name: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -284,7 +285,8 @@ fn replace_number(text: &str, number: &str, name: &str) -> String {
         replaced.push_str(before);
         let is_part = replaced.ends_with(|last: char| last.is_ascii_digit())
             || after.starts_with(|first: char| first.is_ascii_digit());
-        replaced.push_str(if is_part { found } else { name });
+        let is_thread = replaced.ends_with("[pid ") || replaced.ends_with(":tid ");
+        replaced.push_str(if is_part || is_thread { found } else { name });
         rest = after;
     }
     replaced + rest
@@ -395,6 +397,12 @@ mod tests {
         let text = "1795283515 at :17952, 17952 and 817952; http://127.0.0.1:17952/";
         let expected = "1795283515 at :@PORT@, @PORT@ and 817952; http://127.0.0.1:@PORT@/";
         assert_eq!(replace_number(text, "17952", "@PORT@"), expected);
+    }
+
+    #[test]
+    fn a_port_is_no_thread() {
+        let text = "[pid 17952:tid 17952] 17952";
+        assert_eq!(replace_number(text, "17952", "@PORT@"), "[pid 17952:tid 17952] @PORT@");
     }
 
     #[test]
