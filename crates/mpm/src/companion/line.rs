@@ -194,9 +194,7 @@ impl Question {
             }
         }
     }
-}
 
-impl Question {
     /// Waits until the asker has read some of the answer; false if that takes too long.
     fn waits_for_room(&self) -> bool {
         let mut polled = [PollFd::new(&self.reply, PollFlags::OUT)];
