@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::backend::Backend;
-use crate::client::{Client, PATIENCE};
+use crate::client::{Answer, Client, PATIENCE};
 use crate::idle::anonymous_memory;
 use crate::is_long;
+use crate::programs::descriptors;
 use crate::shapes::start;
 use crate::site::Site;
 
@@ -25,7 +26,7 @@ const MAX: usize = 4;
 const LARGE: usize = 1_500_000;
 /// Bytes by which a round may let the processes grow: loops keep as many buffers as were in use at
 /// the same time.
-const GROWTH_MAX: usize = 4 * 1024 * 1024;
+pub const GROWTH_MAX: usize = 4 * 1024 * 1024;
 
 /// A sequence of numbers without an order (xorshift).
 pub struct Random(pub u64);
@@ -107,12 +108,17 @@ fn depart(port: u16, random: &mut Random) -> std::io::Result<()> {
     }
 }
 
-/// Half of the requests are those of clients that go away; the others have to succeed.
-fn round(site: &Site, count: usize, seed: u64) {
-    let next = AtomicUsize::new(0);
+/// Half of `count` requests are those of clients that go away; the others have to succeed, as `ask`
+/// asserts.
+pub fn round(
+    site: &Site,
+    (count, seed): (usize, u64),
+    depart: impl Fn(u16, &mut Random) -> std::io::Result<()> + Sync,
+    ask: impl Fn(&mut Client) -> Answer + Sync,
+) {
+    let (next, depart, ask) = (&AtomicUsize::new(0), &depart, &ask);
     thread::scope(|scope| {
         for number in 0..CLIENTS {
-            let next = &next;
             scope.spawn(move || {
                 let mut random = Random(seed * 1000 + number as u64 + 1);
                 let mut client = None;
@@ -124,19 +130,22 @@ fn round(site: &Site, count: usize, seed: u64) {
                         continue;
                     }
                     let mut held: Client = client.take().unwrap_or_else(|| site.client());
-                    let answer = held.get("/b/1000").unwrap();
-                    assert_eq!((answer.status, answer.body.len()), (200, 1000), "{answer:?}");
-                    client = (!answer.closes()).then_some(held);
+                    let closes = ask(&mut held).closes();
+                    client = (!closes).then_some(held);
                 }
             });
         }
     });
 }
 
-/// Open descriptors of the serving processes.
-fn descriptors(site: &Site) -> usize {
-    let of = |pid| std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
-    site.children().into_iter().map(of).sum()
+fn ask(client: &mut Client) -> Answer {
+    let answer = client.get("/b/1000").unwrap();
+    assert_eq!((answer.status, answer.body.len()), (200, 1000), "{answer:?}");
+    answer
+}
+
+fn open_files(site: &Site) -> usize {
+    site.children().into_iter().map(descriptors).sum()
 }
 
 /// Requests in progress of both members.
@@ -163,12 +172,12 @@ fn clients_that_go_away_leave_nothing_behind() {
         let backends = [Backend::start(), Backend::start()];
         let site = site(mpm, &backends);
         // Warms up pools.
-        round(&site, count, 1);
+        round(&site, (count, 1), depart, ask);
         wait_for_rest(&site, &backends);
-        let (files, before) = (descriptors(&site), memory(&site));
-        round(&site, count, 2);
+        let (files, before) = (open_files(&site), memory(&site));
+        round(&site, (count, 2), depart, ask);
         wait_for_rest(&site, &backends);
-        site.wait_until("no descriptor more", || descriptors(&site) <= files);
+        site.wait_until("no descriptor more", || open_files(&site) <= files);
         let mut grown = 0;
         site.wait_until("no memory more", || {
             grown = memory(&site).saturating_sub(before);

@@ -6,15 +6,15 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::client::{Client, PATIENCE};
-use crate::departures::Random;
+use crate::client::{Answer, Client, PATIENCE};
+use crate::departures::{GROWTH_MAX, Random, round};
 use crate::idle::anonymous_memory;
 use crate::is_long;
 use crate::load::SetWhenDropped;
@@ -26,16 +26,10 @@ use crate::site::Site;
 const REQUESTS: usize = 10_000;
 /// The same without long tests.
 const REQUESTS_SHORT: usize = 800;
-/// Clients at the same time.
-const CLIENTS: usize = 12;
 /// Programs at the same time.
 const PROGRAMS: usize = 24;
 /// Bytes of output that fit into no buffer.
 const LARGE: usize = 1_000_000;
-/// Bytes by which a round may let the processes grow: loops keep as many buffers as were in use at
-/// the same time.
-const GROWTH_MAX: usize = 4 * 1024 * 1024;
-
 /// Responds at once, writes much, reads its input, or waits for its end.
 const SCRIPT: &str = "#!/bin/sh
 printf 'Content-Type: text/plain\\n\\n'
@@ -107,29 +101,10 @@ fn depart(port: u16, random: &mut Random) -> std::io::Result<()> {
     }
 }
 
-/// Half of the requests are those of clients that go away; the others have to succeed.
-fn round(site: &Site, count: usize, seed: u64) {
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for number in 0..CLIENTS {
-            let next = &next;
-            scope.spawn(move || {
-                let mut random = Random(seed * 1000 + number as u64 + 1);
-                let mut client: Option<Client> = None;
-                while next.fetch_add(1, Ordering::SeqCst) < count {
-                    if random.below(2) == 0 {
-                        // A reset is one of its ways to end.
-                        let _ = depart(site.port, &mut random);
-                        continue;
-                    }
-                    let mut held = client.take().unwrap_or_else(|| site.client());
-                    let answer = held.get("/cgi-bin/run").unwrap();
-                    assert_eq!(answer.status, 200, "{answer:?}");
-                    client = (!answer.closes()).then_some(held);
-                }
-            });
-        }
-    });
+fn ask(client: &mut Client) -> Answer {
+    let answer = client.get("/cgi-bin/run").unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer
 }
 
 /// Requests in progress besides the one that asks.
@@ -154,10 +129,10 @@ fn nothing_of_programs_whose_clients_leave_stays_behind() {
             site.wait_until("no request in progress", || busy(&site) == 0);
         };
         // Warms up pools.
-        round(&site, count, 1);
+        round(&site, (count, 1), depart, ask);
         rest();
         let (files, before) = (open(), memory());
-        round(&site, count, 2);
+        round(&site, (count, 2), depart, ask);
         rest();
         site.wait_until("no descriptor more", || open() <= files);
         let mut grown = 0;
