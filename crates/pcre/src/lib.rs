@@ -17,6 +17,7 @@ mod limits;
 mod outcome;
 mod prefix;
 mod regex;
+mod simple;
 mod substitute;
 
 pub use captures::{Captures, MAX_GROUPS};

@@ -23,7 +23,7 @@ fn prefix(pattern: &[u8], flags: Flags) -> Vec<u8> {
         .iter()
         .any(|mark| pattern.windows(mark.len()).any(|part| part == *mark));
     match pattern.strip_prefix(b"^") {
-        Some(rest) if !means_more && !leaves_out && !may_begin_otherwise(rest) => literals(rest),
+        Some(rest) if !means_more && !leaves_out && !may_begin_otherwise(rest) => literals(rest).0,
         _ => Vec::new(),
     }
 }
@@ -56,9 +56,9 @@ fn is_whole_escape(byte: u8) -> bool {
     byte.is_ascii_punctuation() || byte.is_ascii_digit() || b"dDsSwWbBhHvVAzZ".contains(&byte)
 }
 
-/// The bytes up to the first that means more than itself. One that a quantifier may follow is left
-/// out with it.
-fn literals(pattern: &[u8]) -> Vec<u8> {
+/// The bytes up to the first that means more than itself, and the rest of the pattern. One that a
+/// quantifier may follow is left out with it.
+pub(crate) fn literals(pattern: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut found = Vec::new();
     let mut rest = pattern;
     loop {
@@ -73,7 +73,7 @@ fn literals(pattern: &[u8]) -> Vec<u8> {
         found.push(byte);
         rest = after;
     }
-    found
+    (found, rest)
 }
 
 fn is_plain(byte: u8) -> bool {

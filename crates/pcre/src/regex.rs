@@ -15,6 +15,7 @@ use crate::limits::{
     HEAP_LIMIT_KIB, LOOP_HEAP_LIMIT_KIB, LOOP_WORK, MATCH_LIMIT, SHORT_BYTES, Shape, is_unbounded,
 };
 use crate::outcome::{Later, Matched, Why};
+use crate::simple::Simple;
 
 /// How long [`Regex::matches`] tries. No client waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,6 +37,7 @@ pub struct Regex(Arc<Inner>);
 struct Inner {
     code: Code,
     shape: Shape,
+    simple: Option<Simple>,
     /// The step limit from each place of a short subject.
     short_steps: Option<u32>,
     /// The same pattern with callouts, compiled when a match first needs it. `None` if libpcre2
@@ -77,6 +79,7 @@ impl Regex {
         Ok(Regex(Arc::new(Inner {
             code,
             shape,
+            simple: Simple::of(pattern, flags),
             short_steps: shape.quick_steps(SHORT_BYTES),
             counted: OnceLock::new(),
             pattern: pattern.into(),
@@ -107,6 +110,9 @@ impl Regex {
     /// `None`.
     #[inline]
     pub fn quick(&self, subject: &[u8], mut captures: Option<&mut Captures>) -> Option<bool> {
+        if let Some(simple) = &self.0.simple {
+            return Some(simple.matches(subject, captures));
+        }
         let steps = match subject.len() {
             0..=SHORT_BYTES => self.0.short_steps,
             length => self.0.shape.quick_steps(length),
