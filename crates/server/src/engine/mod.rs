@@ -21,7 +21,10 @@ use crate::explain::Recorder;
 use crate::files::mirror::{Fact, Files};
 use crate::files::path::{self, Entry, StatError};
 use crate::log::Level;
-use crate::phases::walk::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD};
+use crate::phases::walk::{
+    ENTERED_LIMIT, ENTERED_LIMIT_OF_THREAD, EnteredCache, HtaccessCache, KEPT_BYTES_LIMIT,
+    KEPT_BYTES_LIMIT_OF_THREAD,
+};
 use crate::request::{FileInfo, Request};
 
 /// A loop's state. Loops share only the configuration.
@@ -34,6 +37,8 @@ pub struct Engine {
     pub plans: PlanCache,
     /// Parsed `.htaccess` files.
     pub htaccess: HtaccessCache,
+    /// Directories that walks have entered.
+    pub entered: EnteredCache,
     /// The mirror of the file system, shared by the loops of the process.
     pub files: Arc<Files>,
     /// Digests of files.
@@ -188,6 +193,10 @@ fn htaccess_bytes_limit(handle: &Handle) -> usize {
     if handle.works_in_place() { KEPT_BYTES_LIMIT_OF_THREAD } else { KEPT_BYTES_LIMIT }
 }
 
+fn entered_limit(handle: &Handle) -> usize {
+    if handle.works_in_place() { ENTERED_LIMIT_OF_THREAD } else { ENTERED_LIMIT }
+}
+
 impl Engine {
     /// Returns the engine of a loop.
     pub fn new(
@@ -225,6 +234,7 @@ impl Engine {
                 layer_bytes_limit(&handle),
             ),
             htaccess: HtaccessCache::new(htaccess_bytes_limit(&handle)),
+            entered: EnteredCache::new(entered_limit(&handle)),
             files: server.files.clone(),
             digests: DigestCache::default(),
             handle,

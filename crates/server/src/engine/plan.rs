@@ -197,6 +197,7 @@ pub struct PlanCache {
     /// The size of the layers with their plans.
     bytes: Cell<usize>,
     bytes_limit: usize,
+    generation: Cell<u64>,
 }
 
 impl PlanCache {
@@ -213,6 +214,7 @@ impl PlanCache {
             recorder: None,
             bytes: Cell::new(0),
             bytes_limit,
+            generation: Cell::new(0),
         }
     }
 
@@ -319,9 +321,15 @@ impl PlanCache {
         plan
     }
 
+    /// A number that advances when layers are removed: others that hold some should let them go.
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
     /// Removes everything that was merged, directly or indirectly, from a section that no longer
     /// exists.
     pub fn forget_section(&self, section: u64) {
+        self.generation.set(self.generation.get() + 1);
         let mut layers = self.layers.borrow_mut();
         // A merged layer is younger than its inputs.
         let mut by_age: Vec<_> = layers.iter().map(|(key, layer)| (layer.id, *key)).collect();
@@ -341,6 +349,7 @@ impl PlanCache {
 
     /// Clears the cache.
     pub fn forget_all(&self) {
+        self.generation.set(self.generation.get() + 1);
         self.layers.borrow_mut().clear();
         self.common.borrow_mut().clear();
         for root in self.roots.borrow().values() {

@@ -12,6 +12,7 @@ use crate::explain::{self, Unread};
 use crate::files::path;
 use crate::log::Level;
 use crate::phases::matching::{Stop, certain};
+use crate::phases::walk::entered::{Entered, Way};
 use crate::phases::walk::gathered::Gathered;
 use crate::phases::walk::{PATHNAME, again, enter, htaccess, match_names, symlink};
 use crate::request::{FileInfo, FileKind, Request};
@@ -45,6 +46,8 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
         matching: Gathered::default(),
         here,
         found: FileInfo { kind: FileKind::Directory, ..FileInfo::default() },
+        way: Way::default(),
+        begun: None,
         unread: Vec::new(),
     };
     match walk.descend(request, &full) {
@@ -69,6 +72,10 @@ struct Walk {
     here: Vec<u8>,
     /// The entry at that path.
     found: FileInfo,
+    /// What it has examined.
+    way: Way,
+    /// The directory in which it began, if that is not the root, and the length of its path.
+    begun: Option<(usize, Rc<Entered>)>,
     /// For a recording.
     unread: Vec<Unread>,
 }
@@ -77,15 +84,16 @@ impl Walk {
     /// Descends along `full`, and returns the rest of it.
     fn descend(&mut self, request: &mut Request, full: &[u8]) -> Result<Vec<u8>, Stop> {
         let ends_in_slash = full.last() == Some(&b'/');
-        let mut rest: &[u8] = full.get(1..).unwrap_or_default();
-        let mut depth = 1;
+        let mut depth = self.begin(request, full)?;
         loop {
-            self.enter_directory(request, depth)?;
+            let rest = full.get(self.here.len()..).unwrap_or_default();
             let (segment, after) = match rest.iter().position(|byte| *byte == b'/') {
                 Some(slash) => (&rest[..slash], &rest[slash..]),
                 None => (rest, &rest[rest.len()..]),
             };
+            let (length, folder, examined) = (self.here.len(), self.found, self.way.mark());
             if segment.is_empty() {
+                self.keep(request, length, (folder, depth), examined);
                 return Ok(rest.to_vec());
             }
             depth += 1;
@@ -93,31 +101,74 @@ impl Walk {
                 return Err(Stop::Status(403));
             }
             self.here.extend_from_slice(segment);
-            match self.step(request)? {
-                FileKind::Directory if after.is_empty() && !ends_in_slash => {
-                    // `GET /dir`: the directory's own configuration applies, and the name keeps its
-                    // form so that mod_dir can redirect.
-                    self.here.push(b'/');
-                    self.enter_directory(request, depth)?;
-                    self.here.pop();
-                    return Ok(Vec::new());
-                }
-                FileKind::Directory => {
-                    self.here.push(b'/');
-                    rest = after.get(1..).unwrap_or_default();
-                }
-                kind => {
-                    // If links are followed Apache does not examine what a segment is, and matches
-                    // sections for directories with the file as well.
-                    let links = request.core_of(&self.layer).options.flags().links();
-                    if kind != FileKind::None && after.is_empty() && links == Links::Followed {
-                        self.here.push(b'/');
-                        self.enter_sections(request, depth);
-                        self.here.pop();
-                    }
-                    return Ok(after.to_vec());
-                }
+            let kind = self.step(request)?;
+            let is_last = after.is_empty() && !ends_in_slash;
+            if kind == FileKind::Directory && !is_last {
+                self.here.push(b'/');
+                self.enter_directory(request, depth)?;
+                continue;
             }
+            self.keep(request, length, (folder, depth - 1), examined);
+            if kind == FileKind::Directory {
+                // `GET /dir`: the directory's own configuration applies, and the name keeps its
+                // form so that mod_dir can redirect.
+                self.here.push(b'/');
+                self.enter_directory(request, depth)?;
+                self.here.pop();
+                return Ok(Vec::new());
+            }
+            // If links are followed Apache does not examine what a segment is, and matches
+            // sections for directories with the file as well.
+            let links = request.core_of(&self.layer).options.flags().links();
+            if kind != FileKind::None && after.is_empty() && links == Links::Followed {
+                self.here.push(b'/');
+                self.enter_sections(request, depth);
+                self.here.pop();
+            }
+            return Ok(after.to_vec());
+        }
+    }
+
+    /// Enters the deepest directory on the way to `full` that a walk has entered before, or the
+    /// root; returns the number of slashes in its path.
+    fn begin(&mut self, request: &mut Request, full: &[u8]) -> Result<usize, Stop> {
+        const ROOT_DEPTH: usize = 1;
+        let engine = request.engine.clone();
+        // A recording shows every step.
+        let found = engine.recording().is_none().then(|| engine.entered.find(request, full));
+        let Some((length, entered)) = found.flatten() else {
+            self.enter_directory(request, ROOT_DEPTH)?;
+            return Ok(ROOT_DEPTH);
+        };
+        self.here.clear();
+        self.here.extend_from_slice(full.get(..length).unwrap_or_default());
+        self.layer = entered.layer.clone();
+        self.matching = entered.matching.clone();
+        self.found = entered.found;
+        entered.examine(request, &mut self.way);
+        let depth = entered.depth;
+        self.begun = Some((length, entered));
+        Ok(depth)
+    }
+
+    /// Caches the state in the directory that is the first `length` bytes of the path, before
+    /// anything in it was examined, unless the walk began there.
+    fn keep(
+        &self,
+        request: &Request,
+        length: usize,
+        (folder, depth): (FileInfo, usize),
+        examined: Option<usize>,
+    ) {
+        let begun = self.begun.as_ref();
+        let Some(examined) = examined.filter(|_| begun.is_none_or(|(of, _)| *of != length)) else {
+            return;
+        };
+        let way = (begun.map(|(_, entered)| &**entered), examined);
+        let state = (&self.layer, &self.matching);
+        if let Some(entered) = Entered::new(&self.way, way, state, (folder, depth)) {
+            let path = self.here.get(..length).unwrap_or_default();
+            request.engine.entered.keep(request, &self.before, path, entered);
         }
     }
 
@@ -145,7 +196,8 @@ impl Walk {
         }
         let options = core.allow_override_options.get().copied();
         let allow = AllowOverride { options, ..allow.unwrap_or_default() };
-        if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
+        let way = &mut self.way;
+        if let Some(section) = htaccess::of_directory(request, way, &self.here, allow, list)? {
             self.add(request, &section);
         } else {
             self.record_unread(request, false);
@@ -190,13 +242,12 @@ impl Walk {
     /// Stats the path so far; follows a symbolic link if the options allow it.
     fn step(&mut self, request: &mut Request) -> Result<FileKind, u16> {
         let links = request.core_of(&self.layer).options.flags().links();
-        request.trace_path(&self.here);
-        if links != Links::Followed
-            && let Some(trace) = &mut request.depends.trace
-        {
-            trace.links_matter = true;
+        let fact = request.engine.fact(&self.here);
+        self.way.examine(request, &self.here, fact.as_ref());
+        if links != Links::Followed {
+            self.way.note_links(request);
         }
-        match symlink::stat(&request.engine, &self.here, links) {
+        match symlink::stat_by(fact.as_deref(), &self.here, links) {
             Ok(info) => {
                 self.found = info;
                 Ok(info.kind)
@@ -318,55 +369,4 @@ pub(in crate::phases) struct MatchedSections {
     folder: Vec<u8>,
     /// [`Section::id`]
     sections: Vec<u64>,
-}
-
-/// `<Directory>` sections for the walk: by number of segments, regular expressions apart.
-#[derive(Default)]
-pub struct DirectorySections {
-    by_depth: Vec<Vec<Arc<Section>>>,
-    regexes: Vec<Arc<Section>>,
-}
-
-impl DirectorySections {
-    /// Sorts `sections` (`ap_core_reorder_directories`), keeping the order of appearance per depth;
-    /// that of a regular expression is the number of slashes in it.
-    pub fn sort(sections: &[Arc<Section>]) -> DirectorySections {
-        let mut sorted = DirectorySections::default();
-        for section in sections {
-            let path = match &section.matches {
-                Matches::Path(path) | Matches::Wildcard(path) => path,
-                _ => {
-                    sorted.regexes.push(section.clone());
-                    continue;
-                }
-            };
-            let depth = path.iter().filter(|byte| **byte == b'/').count();
-            if sorted.by_depth.len() <= depth {
-                sorted.by_depth.resize_with(depth + 1, Vec::new);
-            }
-            if let Some(of_depth) = sorted.by_depth.get_mut(depth) {
-                of_depth.push(section.clone());
-            }
-        }
-        sorted.regexes.sort_by_key(|section| match &section.matches {
-            Matches::Regex(regex) => regex.pattern().iter().filter(|byte| **byte == b'/').count(),
-            _ => 0,
-        });
-        sorted
-    }
-
-    /// Those of a path with this many slashes.
-    pub fn at(&self, depth: usize) -> &[Arc<Section>] {
-        self.by_depth.get(depth).map_or(&[], Vec::as_slice)
-    }
-
-    /// All of them, in the order of the walk.
-    pub fn all(&self) -> Vec<Arc<Section>> {
-        self.by_depth.iter().flatten().chain(&self.regexes).cloned().collect()
-    }
-
-    /// `<DirectoryMatch>` and `<Directory ~>`.
-    pub fn regexes(&self) -> &[Arc<Section>] {
-        &self.regexes
-    }
 }

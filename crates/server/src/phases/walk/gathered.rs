@@ -13,7 +13,7 @@ use crate::engine::plan::{Layer, Part};
 use crate::request::Request;
 
 /// The sections so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) enum Gathered {
     #[default]
     None,

@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use crate::config::core::AllowOverride;
 use crate::config::section::Section;
-use crate::files::path::StatError;
+use crate::files::path::{self, StatError};
 use crate::phases::matching::Stop;
+use crate::phases::walk::entered::Way;
 use crate::request::{FileKind, Request};
 
 /// An `.htaccess` file with the rules of a host: other rules need a separate parse.
@@ -31,8 +32,9 @@ struct Key {
 ///
 /// # Errors
 /// A status, with its lines in the error log, or [`Stop::Later`] if the file has to be read first.
-pub fn of_directory(
+pub(super) fn of_directory(
     request: &mut Request,
+    way: &mut Way,
     directory: &[u8],
     allow: AllowOverride,
     list: Option<Arc<Vec<String>>>,
@@ -40,13 +42,15 @@ pub fn of_directory(
     let host = request.host.clone();
     for name in host.core.access_file_names() {
         let file = [directory, name].concat();
-        request.trace_path(&file);
-        let info = match request.engine.stat(&file) {
+        let fact = request.engine.fact(&file);
+        way.examine(request, &file, fact.as_ref());
+        let info = match fact.as_ref().map_or_else(|| path::stat(&file), |fact| fact.stat()) {
             Ok(info) if info.kind == FileKind::Regular => info,
             Err(StatError::Missing | StatError::SymlinkForbidden) => continue,
             Ok(_) | Err(_) => return Err(Stop::Status(reading::unreadable(request, &file))),
         };
         if let Some(read) = reading::read_by(request, &file) {
+            way.make_own();
             return Ok(Some(read?));
         }
         let key = Key { host: host.id, file, allow, list };

@@ -58,11 +58,9 @@ pub fn ifs(request: &mut Request) -> Result<(), Stop> {
 /// Repeats the walk before the last as Apache would, which gives the same result as the last.
 /// Returns false if that can't be known without evaluating the conditions again.
 pub fn repeat(request: &mut Request) -> bool {
-    if request.prev.is_some() || request.main.is_some() {
-        return false;
-    }
+    let is_first = request.prev.is_none() && request.main.is_none();
     match &mut request.if_walks {
-        Some(walks) if walks.len() == 1 => {
+        Some(walks) if walks.len() == 1 && is_first => {
             let walks = Rc::make_mut(walks);
             walks.extend_from_within(..);
             true

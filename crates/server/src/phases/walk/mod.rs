@@ -5,6 +5,8 @@
 
 mod again;
 mod directory;
+mod directory_sections;
+mod entered;
 mod gathered;
 mod htaccess;
 mod ifs;
@@ -12,7 +14,9 @@ mod proxied;
 pub(super) mod symlink;
 
 pub(in crate::phases) use directory::MatchedSections;
-pub use directory::{DirectorySections, PATH_LIMIT, directories};
+pub use directory::{PATH_LIMIT, directories};
+pub use directory_sections::DirectorySections;
+pub use entered::{ENTERED_LIMIT, ENTERED_LIMIT_OF_THREAD, EnteredCache};
 pub use htaccess::{
     HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD, hand_down, leave_wanted,
     read_wanted, wants_to_read,
@@ -57,6 +61,9 @@ pub fn enter(request: &mut Request, layer: Rc<Layer>) {
 /// # Errors
 /// The status that ends the request, or [`Stop::Later`] if a match has to be made first.
 pub fn locations(request: &mut Request) -> Result<(), Stop> {
+    if request.host.core.locations.is_empty() {
+        return Ok(());
+    }
     let host = request.host.clone();
     let mut matching = Gathered::default();
     // Except for regular expressions, double slashes are merged even under `MergeSlashes Off`.
