@@ -19,6 +19,7 @@ use crate::config::context::{Override, Places};
 use crate::config::hint::{self, Hint};
 use crate::config::host::{HostDraft, Server};
 use crate::config::registry::{Registry, Slots};
+use crate::config::variable_mentions;
 use crate::log::sinks::Sinks;
 
 /// The default of `DocumentRoot`, which is Debian's, like that of ServerRoot.
@@ -261,6 +262,9 @@ impl Target<'_> {
         }
         if row.is_section {
             self.build.around.push(row.name);
+        }
+        if variable_mentions::is_in(node.args.bytes()) {
+            registry.names_variables.set();
         }
         let set = row.set(self, node);
         if row.is_section {

@@ -10,6 +10,7 @@ pub mod host;
 pub mod registry;
 pub mod section;
 mod server_root;
+mod variable_mentions;
 pub mod version;
 pub mod vhost;
 pub mod within;

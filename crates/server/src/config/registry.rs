@@ -42,6 +42,8 @@ pub struct Registry {
     /// Whether an expression uses the client's name (`REMOTE_HOST`), which must be looked up
     /// beforehand.
     pub names_client: Mentioned,
+    /// Whether a directive reads a variable that programs and pages get.
+    pub names_variables: Mentioned,
     /// Every hook, provider and filter of the active modules.
     pub hooks: HookTable,
 }
@@ -79,6 +81,7 @@ impl Registry {
             server_defaults: Slots::of(server),
             dir_defaults: Slots::of(dir),
             names_client: Mentioned::default(),
+            names_variables: Mentioned::default(),
             hooks,
         }
     }

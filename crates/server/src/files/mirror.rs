@@ -24,7 +24,7 @@ use bytes::Bytes;
 use hashbrown::DefaultHashBuilder;
 use rt::Watcher;
 
-use self::coded::CodedContents;
+use self::coded::MadeOfFiles;
 use self::directory::Directory;
 use self::fact::{Above, Stamp};
 use self::names::Listings;
@@ -32,7 +32,7 @@ use self::shard::{Limits, Shard};
 use super::path::{self, StatError};
 use crate::files::{FileInfo, FileKind};
 
-pub use self::coded::{CODED_BYTES_LIMIT, CodedContent};
+pub use self::coded::{CODED_BYTES_LIMIT, CodedContent, PARSED_BYTES_LIMIT, ParsedContent};
 pub use self::fact::{Fact, Seen};
 pub use self::names::LISTINGS_BYTES_LIMIT;
 
@@ -59,7 +59,8 @@ pub struct Files {
     hasher: DefaultHashBuilder,
     facts_limit: AtomicUsize,
     contents_limit: AtomicUsize,
-    coded: CodedContents,
+    coded: MadeOfFiles<CodedContent>,
+    parsed: MadeOfFiles<ParsedContent>,
     listings: Listings,
 }
 
@@ -70,18 +71,21 @@ impl Default for Files {
             hasher: DefaultHashBuilder::default(),
             facts_limit: AtomicUsize::new(FACTS_BYTES_LIMIT),
             contents_limit: AtomicUsize::new(CONTENTS_BYTES_LIMIT),
-            coded: CodedContents::new(CODED_BYTES_LIMIT),
+            coded: MadeOfFiles::new(CODED_BYTES_LIMIT),
+            parsed: MadeOfFiles::new(PARSED_BYTES_LIMIT),
             listings: Listings::new(LISTINGS_BYTES_LIMIT),
         }
     }
 }
 
 impl Files {
-    /// Sets the limits in bytes. Call this before the process serves.
-    pub fn limit(&self, facts: usize, contents: usize, coded: usize) {
+    /// Sets the limits in bytes; `made` is that of coded contents, and of parsed ones. Call this
+    /// before the process serves.
+    pub fn limit(&self, facts: usize, contents: usize, made: usize) {
         self.facts_limit.store(facts, Ordering::Relaxed);
         self.contents_limit.store(contents, Ordering::Relaxed);
-        self.coded.limit(coded);
+        self.coded.limit(made);
+        self.parsed.limit(made);
     }
 
     /// The fact of `path`, which is absolute and without dot segments, as of the last drain. `None`
@@ -145,6 +149,26 @@ impl Files {
         watcher.drain();
         if self.holds(watcher, &fact) {
             self.coded.put(fact, coding, content);
+        }
+    }
+
+    /// The parsed content of a fact's file; `parser` is the caller's number for its parser and
+    /// everything besides the content that the result depends on.
+    pub fn parsed(&self, fact: &Arc<Fact>, parser: u64) -> Option<ParsedContent> {
+        self.parsed.get(fact, parser)
+    }
+
+    /// Caches the parsed content of a fact's file, as [`Files::keep_coded`] does.
+    pub fn keep_parsed(
+        &self,
+        watcher: &Watcher,
+        fact: Arc<Fact>,
+        parser: u64,
+        content: ParsedContent,
+    ) {
+        watcher.drain();
+        if self.holds(watcher, &fact) {
+            self.parsed.put(fact, parser, content);
         }
     }
 

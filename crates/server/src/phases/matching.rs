@@ -281,6 +281,11 @@ impl Matching {
         Matching(OnceCell::from(self.state().clone()))
     }
 
+    /// The same for an internal redirect. The request before it needs none of those that follow.
+    pub(crate) fn hand_down(&self) -> Matching {
+        Matching(self.0.clone())
+    }
+
     /// Whether the response depends on limits, and not on the request alone.
     pub fn has_undecided(&self) -> bool {
         self.0.get().is_some_and(|state| {

@@ -10,6 +10,9 @@ use crate::phases::subrequest::{log_limit, record};
 use crate::request::Request;
 use crate::request::etag::VariantsTag;
 
+/// What the names of a request's variables begin with in the request that it is redirected to.
+const REDIRECT: &[u8] = b"REDIRECT_";
+
 /// Responds with another URI of this server. Afterwards `request` is the new, completed request,
 /// and the old one is its `prev`. Returns [`Verdict::Done`], or a status if the limit is reached.
 pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
@@ -103,13 +106,17 @@ impl Request {
             next.keep(list.clone());
         }
         std::mem::swap(&mut next.response.err_headers_out, &mut self.response.err_headers_out);
+        let mut name_after = REDIRECT.to_vec();
         for (name, value) in self.env.iter() {
-            next.env.set(&[b"REDIRECT_", name].concat(), value);
+            name_after.truncate(REDIRECT.len());
+            name_after.extend_from_slice(name);
+            next.env.set(&name_after, value);
         }
         for name in self.undecided_variables() {
-            next.leave_undecided(&[b"REDIRECT_", name.as_slice()].concat());
+            next.leave_undecided(&[REDIRECT, name.as_slice()].concat());
         }
-        next.env.set(b"REDIRECT_STATUS", self.response.status.to_string().as_bytes());
+        let mut digits = itoa::Buffer::new();
+        next.env.set(b"REDIRECT_STATUS", digits.format(self.response.status).as_bytes());
         next
     }
 }

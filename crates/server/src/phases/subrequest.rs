@@ -9,6 +9,7 @@ use messages::Message;
 use wire::Table;
 use wire::method::Method;
 
+use crate::api::filter;
 use crate::api::hooks::Verdict;
 use crate::config::core::Links;
 use crate::explain::{Begun, Event, Kind};
@@ -169,12 +170,22 @@ pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
             |rest: &&[u8]| !directory.is_empty() && !rest.is_empty() && !rest.contains(&b'/');
         let inside = name.strip_prefix(directory).filter(is_beside);
         sub.resource.uri = inside.map_or_else(Vec::new, |rest| join(&request.resource.uri, rest));
+        if sub.resource.uri.is_empty() {
+            sub.resource.args = query_of_name(name);
+        }
         sub.resource.filename = name.to_vec();
     } else {
         sub.resource.filename = [directory, name].concat();
         sub.resource.uri = join(&request.resource.uri, name);
     }
     sub
+}
+
+/// The query of a look-up of a file elsewhere: Apache parses the file's name as if it were a URI.
+fn query_of_name(name: &[u8]) -> Option<Vec<u8>> {
+    let uri = name.split(|byte| *byte == b'#').next().unwrap_or_default();
+    let mark = uri.iter().position(|byte| *byte == b'?')?;
+    uri.get(mark + 1..).map(<[u8]>::to_vec)
 }
 
 /// Logs that a limit of `LimitInternalRecursion` is reached.
@@ -259,6 +270,20 @@ pub async fn run(sub: &mut Request) -> Verdict {
     Box::pin(crate::phases::handler::produce(sub)).await
 }
 
+/// The same, and applies its filters, for a response that includes its body: what the body depends
+/// on, the response of `request` does as well.
+pub async fn run_within(request: &mut Request, sub: &mut Request) -> Verdict {
+    sub.depends.trace = request.depends.trace.as_ref().map(|_| Trace::default());
+    let verdict = run(sub).await;
+    filter::apply_all(sub).await;
+    request.depends_as(sub);
+    // A body for one user is for no other.
+    request.depends.pure &= sub.user.is_none() && !sub.response.no_cache;
+    let looked_at = sub.depends.trace.take();
+    request.take_trace(looked_at);
+    verdict
+}
+
 /// The path up to and including the last slash.
 pub(super) fn parent(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
@@ -292,6 +317,7 @@ impl Request {
         let place = self.engine.plans.place(&self.host);
         let mut sub = Request::blank(self.engine.clone(), self.connection.clone(), place);
         self.derive(&mut sub, uri);
+        sub.matching = self.matching.share();
         sub.head.method = Method::GET;
         sub.head.method_name = Cow::Borrowed(b"GET");
         sub.main = Some(Box::new(MainRequest {
@@ -356,7 +382,7 @@ impl Request {
         next.time_us = self.time_us;
         next.useragent_addr = self.useragent_addr;
         next.depth = self.depth.clone();
-        next.matching = self.matching.share();
+        next.matching = self.matching.hand_down();
         next.log_mark.clone_from(&self.log_mark);
         walk::hand_down(self, next);
         if let Some(matched) = self.kept::<walk::MatchedSections>() {

@@ -1,5 +1,6 @@
-//! Coded contents of the file that a response is made from.
+//! What is made of the file that a response is made from: its content coded, or parsed.
 
+use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use rt::ChangeSource;
 
 use super::Request;
 use crate::engine::Engine;
-use crate::files::mirror::{CodedContent, Fact};
+use crate::files::mirror::{CodedContent, Fact, ParsedContent};
 use crate::request::body::Body;
 
 /// The longest coded content that is cached, bytes.
@@ -42,7 +43,31 @@ impl FileCoding {
     }
 }
 
+/// The parsed content of a file: parsed once, and found by every URL of the file.
+pub struct FileParse(FileCoding);
+
+impl FileParse {
+    /// The parsed content, if the file is unchanged.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let FileParse(FileCoding { engine, fact, coding }) = self;
+        engine.files.parsed(fact, *coding)?.value.downcast().ok()
+    }
+
+    /// Caches the parsed content, which takes this memory, unless the file has changed since the
+    /// request came.
+    pub fn put<T: Any + Send + Sync>(self, value: Arc<T>, bytes: usize) {
+        let FileParse(FileCoding { engine, fact, coding }) = self;
+        let ChangeSource::Watcher(watcher) = engine.handle.change_source() else { return };
+        engine.files.keep_parsed(watcher, fact, coding, ParsedContent { value, bytes });
+    }
+}
+
 impl Request {
+    /// The parsed content of the request's file, under the conditions of [`Request::file_coding`].
+    pub fn file_parse(&self, body: &Body, parser: u64) -> Option<FileParse> {
+        self.file_coding(body, parser).map(FileParse)
+    }
+
     /// The coded content of the request's file, if `body` is that file and a watch reports its
     /// changes. `coding` is a number for everything besides the content that the result depends on.
     pub fn file_coding(&self, body: &Body, coding: u64) -> Option<FileCoding> {

@@ -45,7 +45,7 @@ use crate::request::connection_info::{ConnectionInfo, KeepAlive};
 use crate::request::request_body::BodyIn;
 
 pub use crate::files::{FileInfo, FileKind};
-pub use coded::FileCoding;
+pub use coded::{FileCoding, FileParse};
 pub use dependencies::Dependencies;
 pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;

@@ -184,6 +184,17 @@ impl Request {
         self.depends.variant_keys.note(inputs);
     }
 
+    /// Reads the request by `read` without a note of its parts, except for lines in the error log:
+    /// the caller notes what it uses.
+    pub async fn reads_unnoted<T>(&mut self, read: impl AsyncFnOnce(&mut Request) -> T) -> T {
+        let before = self.depends.variant_keys.inputs();
+        let value = read(self).await;
+        let Inputs(now) = self.depends.variant_keys.inputs();
+        let Inputs(once) = Inputs::ONCE;
+        self.depends.variant_keys.inputs.set(before.with(Inputs(now & once)));
+        value
+    }
+
     /// Notes that a hook changes or hides the `Range` field: ranges are then not cut from a cached
     /// response.
     pub fn interferes_with_range(&self) {

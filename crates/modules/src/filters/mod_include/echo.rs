@@ -83,6 +83,7 @@ pub(super) fn print_all(page: &mut Page<'_>, element: &Element) {
     if !is_right {
         return page.fail();
     }
+    page.depends_on_request();
     page.set_lazy();
     let mut out = Vec::new();
     for (name, value) in page.request.env.iter() {

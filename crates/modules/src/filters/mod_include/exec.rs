@@ -34,6 +34,7 @@ pub(super) async fn exec(page: &mut Page<'_>, element: &Element) {
         let text = format!("exec used but not allowed in {}", page.file());
         return page.refuse(1228, &text);
     }
+    page.depends_on_request();
     for (name, value) in element.values() {
         let value = entity::decoded(value);
         let file = page.file();

@@ -2,8 +2,6 @@
 //!
 //! Source: `includes_setup`, `includes_filter`
 
-use std::sync::Arc;
-
 use bstr::BStr;
 use messages::Message;
 use server::body::Body;
@@ -15,9 +13,9 @@ use server::log::Level;
 use server::request::Request;
 
 use super::Include;
-use super::config::{Directory, Tags, XBitHack};
+use super::compiled::{Compiled, TooLong};
+use super::config::{Directory, XBitHack};
 use super::page::Page;
-use super::parse::parse;
 use super::variables;
 
 /// The longest page, in bytes: it is in memory as a whole while its elements are executed.
@@ -44,8 +42,8 @@ fn has_own_time(dir: &Directory, request: &Request) -> bool {
 
 struct Filter;
 
-/// A page has more than [`PAGE_BYTES_MAX`] bytes.
-struct TooLong;
+/// The longest response that is cached.
+const CACHED_BYTES_MAX: u64 = 256 * 1024;
 
 impl OutputFilter for Filter {
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
@@ -73,6 +71,11 @@ impl OutputFilter for Filter {
     fn apply(self: Box<Self>, _: &mut Request, body: Body) -> Body {
         body
     }
+
+    /// Its elements note what they depend on.
+    fn is_pure(&self) -> bool {
+        true
+    }
 }
 
 /// The page with its elements executed.
@@ -84,33 +87,38 @@ async fn includes(request: &mut Request, body: Body) -> Result<Body, TooLong> {
         request.log::<Include>(Level::Warn, 1374, text);
         return Ok(body);
     }
-    let lazy = variables::prepare(request).await;
+    let before = request.env.clone();
+    let known = variables::prepare(request).await;
     set_fields(request);
     if request.head.header_only && matches!(body, Body::Stream(_)) {
         request.response.chunked = true;
         return Ok(body);
     }
-    let (source, rest) = body.gathered(PAGE_BYTES_MAX + 1).await.split_head();
-    if source.len() > PAGE_BYTES_MAX {
-        return Err(TooLong);
+    let (compiled, rest) = Compiled::of_body(request, body, PAGE_BYTES_MAX).await?;
+    let mut page = Page::new(request, compiled, known);
+    page.execute().await;
+    let Page { out, known, .. } = page;
+    variables::give_back(request, known, before);
+    let (mut made, has_length) = out.finish();
+    if request.depends.pure {
+        made = joined(made).await;
     }
-    let tags: Arc<Tags> = request
-        .server_of::<Include>()
-        .and_then(|config| config.tags.get())
-        .cloned()
-        .unwrap_or_default();
-    let pieces = parse(&tags, &source);
-    let mut page = Page::new(request, lazy);
-    page.execute(&source, &pieces).await;
-    let Page { out, lazy, .. } = page;
-    variables::give_back(request, lazy);
-    let (made, has_length) = out.finish();
     request.response.chunked |= !has_length;
     Ok(match rest {
         Body::Empty => made,
         // The error that the page ended with.
         rest => Body::Parts([made, rest].into()),
     })
+}
+
+/// The body in one piece, as it is cached, unless it is too long.
+async fn joined(body: Body) -> Body {
+    match (&body, body.length()) {
+        (Body::Parts(_), Some(length)) if length <= CACHED_BYTES_MAX => {
+            body.gathered(usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1)).await
+        }
+        _ => body,
+    }
 }
 
 /// A page has no length, and no time that is known, unless the configuration says so.

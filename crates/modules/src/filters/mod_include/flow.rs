@@ -3,7 +3,7 @@
 //! Source: `handle_if`, `handle_elif`, `handle_else`, `handle_endif`
 
 use bstr::{BStr, ByteSlice};
-use conf::expr::{Expr, Flags};
+use server::log::Level;
 use server::{expr, matching};
 
 use super::legacy;
@@ -162,16 +162,14 @@ async fn evaluate(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
 
 /// Source: `parse_ap_expr`
 async fn holds(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
-    // What was made before is already on its way: Apache never adds to `Vary`.
-    let flags =
-        Flags { restricted: true, without_files: true, dont_vary: true, ..Flags::default() };
-    let registry = &page.request.engine.server.registry;
-    let (shown, file) = (BStr::new(condition), page.file());
-    let parsed: Expr = match expr::parse_of_page(registry, condition, flags) {
+    let compiled = page.compiled.clone();
+    let shown = BStr::new(condition);
+    let parsed = match compiled.condition(page.at)? {
         Ok(parsed) => parsed,
         Err(why) => {
+            let file = page.file();
             let text = format_args!("Could not parse expr \"{shown}\" in {file}: {why}");
-            page.log(server::log::Level::Error, 1337, text);
+            page.log(Level::Error, 1337, text);
             return None;
         }
     };
@@ -180,19 +178,22 @@ async fn holds(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
     }
     let whole = page.lend_group();
     (page.captured.pattern, page.captured.count) = (None, 0);
+    let mut read = Vec::new();
     let outcome = loop {
         let groups = &mut page.captured.groups;
-        match expr::condition(&parsed, page.request, groups) {
+        match expr::condition_of_page(parsed, page.request, groups, &mut read) {
             Ok(outcome) => break outcome,
             Err(pcre::Later) => matching::decide(page.request).await,
         }
     };
     page.take_group(whole);
+    read.iter().for_each(|name| page.depends_on_variable(name));
     match outcome {
         Ok(holds) => Some(holds),
         Err(why) => {
+            let file = page.file();
             let text = format_args!("Could not evaluate expr \"{shown}\" in {file}: {why}");
-            page.log(server::log::Level::Error, 1338, text);
+            page.log(Level::Error, 1338, text);
             None
         }
     }

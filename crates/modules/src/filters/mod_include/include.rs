@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use bstr::BStr;
 use server::body::Body;
-use server::filter::apply_all;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::request::Request;
@@ -124,13 +123,13 @@ async fn include_found(page: &mut Page<'_>, mut sub: Request) -> Result<(), Fail
 pub(super) async fn run(page: &mut Page<'_>, sub: &mut Request) -> Verdict {
     let env = std::mem::take(&mut page.request.env);
     let mtime_us = page.request.resource.file.mtime_us;
-    let shared = Rc::new(RefCell::new(Some(Shared { env, lazy: page.lazy, mtime_us })));
+    let known = std::mem::take(&mut page.known);
+    let shared = Rc::new(RefCell::new(Some(Shared { env, known, mtime_us })));
     sub.keep(Handover(shared.clone()));
-    let verdict = subrequest::run(sub).await;
-    apply_all(sub).await;
+    let verdict = subrequest::run_within(page.request, sub).await;
     if let Some(shared) = shared.take() {
         page.request.env = shared.env;
-        page.lazy = shared.lazy;
+        page.known = shared.known;
     }
     let body = std::mem::take(&mut sub.response.body);
     page.out.put_passed(ahead(body).await);

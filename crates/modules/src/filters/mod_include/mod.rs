@@ -1,7 +1,8 @@
 //! mod_include: server-side includes.
 //!
-//! A page is parsed to pieces ([`parse`]), and its elements are executed in order ([`page`]) before
-//! the response is sent.
+//! A page is parsed to pieces ([`parse`]) once for its file ([`compiled`]), and its elements are
+//! executed in order ([`page`]) before the response is sent. The response of a page that depends on
+//! files alone is cached ([`dependencies`]).
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_include.html>
 
@@ -9,7 +10,9 @@ mod arguments;
 mod captured;
 mod clock;
 mod coding;
+mod compiled;
 mod config;
+mod dependencies;
 mod echo;
 mod entity;
 mod exec;

@@ -3,28 +3,32 @@
 use std::sync::Arc;
 
 use bstr::BStr;
-use bytes::Bytes;
 use server::core::OptionFlags;
 use server::log::Level;
 use server::request::Request;
 
 use super::Include;
 use super::captured::Captured;
+use super::compiled::{Compiled, has_legacy_expressions};
 use super::config::{self, Directory};
 use super::flow::Flow;
 use super::output::Output;
 use super::parse::{Element, Fault, Piece};
-use super::variables::Lazy;
+use super::variables::Known;
 use super::{echo, exec, file_info, flow, include};
 
 /// A page in execution.
 pub(super) struct Page<'r> {
     /// Its request.
     pub request: &'r mut Request,
+    /// What is executed.
+    pub compiled: Arc<Compiled>,
+    /// The index of the piece that is executed.
+    pub at: usize,
     /// What it has made.
     pub out: Output,
-    /// The variables that have no value until they are read.
-    pub lazy: Lazy,
+    /// What is known of its variables.
+    pub known: Known,
     /// `errmsg`
     pub error_message: Arc<[u8]>,
     /// `echomsg`
@@ -48,7 +52,7 @@ pub(super) struct Page<'r> {
 
 impl<'r> Page<'r> {
     /// A page at its beginning.
-    pub fn new(request: &'r mut Request, lazy: Lazy) -> Page<'r> {
+    pub fn new(request: &'r mut Request, compiled: Arc<Compiled>, known: Known) -> Page<'r> {
         let default = Directory::default();
         let dir = request.dir_of::<Include>().unwrap_or(&default);
         let text = |setting: Option<&Arc<[u8]>>, default: &[u8]| {
@@ -57,29 +61,32 @@ impl<'r> Page<'r> {
         let error_message = text(dir.error_message.get(), config::ERROR_MESSAGE);
         let undefined_echo = text(dir.undefined_echo.get(), config::UNDEFINED_ECHO);
         let time_format = text(dir.time_format.get(), config::TIME_FORMAT);
-        let has_legacy_expressions = dir.legacy_expressions.or(false);
         Page {
+            has_legacy_expressions: has_legacy_expressions(request),
             may_execute: request.plan.core.options.flags().has(OptionFlags::INCLUDES_EXEC),
             request,
+            compiled,
+            at: 0,
             out: Output::default(),
-            lazy,
+            known,
             error_message,
             undefined_echo,
             time_format,
             has_sizes_in_bytes: false,
             flow: Flow::default(),
             captured: Captured::default(),
-            has_legacy_expressions,
             has_fault: false,
         }
     }
 
-    /// Executes all pieces of `source`.
-    pub async fn execute(&mut self, source: &Bytes, pieces: &[Piece]) {
-        for piece in pieces {
+    /// Executes all pieces.
+    pub async fn execute(&mut self) {
+        let compiled = self.compiled.clone();
+        for (at, piece) in compiled.pieces.iter().enumerate() {
+            self.at = at;
             match piece {
                 Piece::Text(range) if self.flow.is_shown() => {
-                    self.out.put_slice(source.slice(range.clone()));
+                    self.out.put_slice(compiled.source.slice(range.clone()));
                 }
                 Piece::Text(_) => {}
                 Piece::Element(element) => {

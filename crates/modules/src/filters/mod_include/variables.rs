@@ -19,19 +19,29 @@ use crate::util_script::variables::{add_cgi, add_common};
 /// The variables that get their values when they are read.
 const LAZY: [&[u8]; 4] = [b"DATE_LOCAL", b"DATE_GMT", b"LAST_MODIFIED", b"USER_NAME"];
 
-/// Which of these have no value yet.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lazy([bool; LAZY.len()]);
+/// What is known of the variables besides their values.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Which of [`LAZY`] have no value yet.
+    lazy: [bool; LAZY.len()],
+    /// The names of those that a page has set.
+    set: Vec<Vec<u8>>,
+}
 
-impl Lazy {
+impl Known {
     fn index(name: &[u8]) -> Option<usize> {
         LAZY.iter().position(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Takes the variable's mark, as it gets a value; whether it had one.
+    /// Takes the mark of a lazy variable, as it gets a value; whether it had one.
     fn take(&mut self, name: &[u8]) -> bool {
-        let mark = Lazy::index(name).and_then(|index| self.0.get_mut(index));
+        let mark = Known::index(name).and_then(|index| self.lazy.get_mut(index));
         mark.is_some_and(std::mem::take)
+    }
+
+    /// Whether a page has set it.
+    pub fn is_set(&self, name: &[u8]) -> bool {
+        self.set.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 }
 
@@ -39,8 +49,8 @@ impl Lazy {
 pub struct Shared {
     /// The variables.
     pub env: Table,
-    /// Which have no value yet.
-    pub lazy: Lazy,
+    /// What is known of them.
+    pub known: Known,
     /// The modification time of the outermost page's file.
     pub mtime_us: u64,
 }
@@ -49,21 +59,27 @@ pub struct Shared {
 #[derive(Clone)]
 pub struct Handover(pub Rc<RefCell<Option<Shared>>>);
 
-/// Sets the variables of a page. Those of a page within another are the other's.
-pub async fn prepare(request: &mut Request) -> Lazy {
+/// Sets the variables of a page. Those of a page within another are the other's. What they depend
+/// on is noted when an element reads them.
+pub async fn prepare(request: &mut Request) -> Known {
+    request.depends.pure &= !request.engine.server.registry.names_variables.get();
+    request.reads_unnoted(set_all).await
+}
+
+async fn set_all(request: &mut Request) -> Known {
     let handed = request.kept::<Handover>().cloned();
     let shared = handed.and_then(|Handover(shared)| shared.borrow_mut().take());
-    let lazy = match shared {
+    let known = match shared {
         Some(shared) => {
             request.env = shared.env;
             request.resource.file.mtime_us = shared.mtime_us;
-            shared.lazy
+            shared.known
         }
         None => {
             add_common::<Include>(request).await;
             add_cgi(request).await;
             add(request);
-            Lazy([true; LAZY.len()])
+            Known { lazy: [true; LAZY.len()], set: Vec::new() }
         }
     };
     if let Some(query) = request.query().map(<[u8]>::to_vec) {
@@ -71,15 +87,26 @@ pub async fn prepare(request: &mut Request) -> Lazy {
         let unescaped = shell_escaped(&coding::unescaped(query));
         request.env.set(b"QUERY_STRING_UNESCAPED", &unescaped);
     }
-    lazy
+    known
 }
 
-/// Returns the variables to the page around.
-pub fn give_back(request: &mut Request, lazy: Lazy) {
-    let Some(Handover(shared)) = request.kept::<Handover>().cloned() else { return };
+/// Returns the variables to the page around. Without one, a pure response keeps those of `before`
+/// and those that the page has set: the others differ with the request, and nothing reads them.
+pub fn give_back(request: &mut Request, known: Known, before: Table) {
+    let Some(Handover(shared)) = request.kept::<Handover>().cloned() else {
+        if request.depends.pure {
+            let all = std::mem::replace(&mut request.env, before);
+            for name in &known.set {
+                if let Some(value) = all.get(name) {
+                    request.env.set(name, value);
+                }
+            }
+        }
+        return;
+    };
     let env = std::mem::take(&mut request.env);
     let mtime_us = request.resource.file.mtime_us;
-    *shared.borrow_mut() = Some(Shared { env, lazy, mtime_us });
+    *shared.borrow_mut() = Some(Shared { env, known, mtime_us });
 }
 
 fn add(request: &mut Request) {
@@ -107,7 +134,8 @@ impl Page<'_> {
         if let [digit @ b'0'..=b'9'] = name {
             return self.group(usize::from(digit - b'0'));
         }
-        if self.lazy.take(name) {
+        self.depends_on_variable(name);
+        if self.known.take(name) {
             let value = self.lazy_value(name);
             self.request.env.set(name, &value);
         }
@@ -116,14 +144,20 @@ impl Page<'_> {
 
     /// Sets a variable.
     pub fn set_variable(&mut self, name: &[u8], value: &[u8]) {
-        self.lazy.take(name);
+        self.known.take(name);
+        if !self.known.is_set(name) {
+            self.known.set.push(name.to_vec());
+        }
         self.request.env.set(name, value);
     }
 
     /// Gives all variables their values.
     pub fn set_lazy(&mut self) {
         for name in LAZY {
-            let _ = self.variable(name);
+            if self.known.take(name) {
+                let value = self.lazy_value(name);
+                self.request.env.set(name, &value);
+            }
         }
     }
 
@@ -131,7 +165,9 @@ impl Page<'_> {
     pub fn set_times(&mut self) {
         for name in [b"DATE_LOCAL".as_slice(), b"DATE_GMT", b"LAST_MODIFIED"] {
             let value = self.lazy_value(name);
-            self.set_variable(name, &value);
+            self.known.take(name);
+            self.known.set.retain(|set| !set.eq_ignore_ascii_case(name));
+            self.request.env.set(name, &value);
         }
     }
 
@@ -160,7 +196,7 @@ impl Page<'_> {
 
     fn lazy_value(&self, name: &[u8]) -> Vec<u8> {
         let (format, file) = (&self.time_format, &self.request.resource.file);
-        match Lazy::index(name) {
+        match Known::index(name) {
             Some(0) => clock::format(self.request.time_us, format, false),
             Some(1) => clock::format(self.request.time_us, format, true),
             Some(2) => clock::format(file.mtime_us, format, false),

@@ -18,11 +18,28 @@ pub(super) struct RequestEnv<'r> {
     request: &'r mut Request,
     /// Headers that were read, for `Vary`.
     vary: Vec<Vec<u8>>,
+    /// The names of the request's variables that were read, for a caller that knows what they
+    /// depend on: everything else that is read then makes the response impure.
+    pub(super) variables_read: Option<Vec<Vec<u8>>>,
 }
 
 impl<'r> RequestEnv<'r> {
     pub(super) fn new(request: &'r mut Request) -> RequestEnv<'r> {
-        RequestEnv { request, vary: Vec::new() }
+        RequestEnv { request, vary: Vec::new(), variables_read: None }
+    }
+
+    /// Something is read that is no variable.
+    fn reads_more(&mut self) {
+        if self.variables_read.is_some() {
+            self.request.depends.pure = false;
+        }
+    }
+
+    fn page_variable(&mut self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        if let Some(read) = &mut self.variables_read {
+            read.push(name.to_vec());
+        }
+        append(self.request.env.get(name), out)
     }
 
     /// Adds the headers that the value depends on to `Vary`.
@@ -41,6 +58,9 @@ impl<'r> RequestEnv<'r> {
 
 impl Env for RequestEnv<'_> {
     fn variable(&mut self, variable: Variable, out: &mut Vec<u8>) -> bool {
+        if !is_of_path(variable) {
+            self.reads_more();
+        }
         if let Some(name) = variable.header() {
             return append(self.request.head.headers_in.get(name.as_bytes()), out);
         }
@@ -48,6 +68,9 @@ impl Env for RequestEnv<'_> {
     }
 
     fn lookup(&mut self, table: Table, name: &[u8], out: &mut Vec<u8>) -> bool {
+        if !matches!(table, Table::RequestEnv) {
+            self.reads_more();
+        }
         let request = &*self.request;
         match table {
             Table::RequestHeader | Table::RequestHeaderNoVary => {
@@ -62,7 +85,7 @@ impl Env for RequestEnv<'_> {
                 let media_type = if is_type { request.media_type() } else { None };
                 append(media_type.or_else(|| request.field_sent(name)).as_deref(), out)
             }
-            Table::RequestEnv => append(request.env.get(name), out),
+            Table::RequestEnv => self.page_variable(name, out),
             Table::Note => append(request.notes.get(name), out),
             Table::OsEnv | Table::Env => {
                 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -74,10 +97,12 @@ impl Env for RequestEnv<'_> {
     }
 
     fn client_address(&mut self) -> Option<IpAddr> {
+        self.reads_more();
         Some(self.request.useragent_addr.ip())
     }
 
     fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, Later> {
+        self.reads_more();
         let outcome = lookup::look_up(self.request, subject, text)?;
         Ok(outcome.is_some_and(|outcome| match subject {
             Subject::Url => outcome.status < 400,
@@ -104,26 +129,48 @@ impl Env for RequestEnv<'_> {
 
     fn module_function(&mut self, id: u32, argument: &[u8], out: &mut Vec<u8>) -> bool {
         if id == PAGE_VARIABLE {
-            return append(self.request.env.get(argument), out);
+            return self.page_variable(argument, out);
         }
+        self.reads_more();
         let found = self.extension(id);
         found.is_some_and(|(of, own)| (of.function_value)(self.request, own, argument, out))
     }
 
     fn module_list_contains(&mut self, id: u32, argument: &[u8], needle: &[u8]) -> bool {
+        self.reads_more();
         let found = self.extension(id);
         found.is_some_and(|(of, own)| (of.list_contains)(self.request, own, argument, needle))
     }
 
     fn module_unary(&mut self, id: u32, argument: &[u8]) -> bool {
+        self.reads_more();
         let found = self.extension(id);
         found.is_some_and(|(of, own)| (of.unary_value)(self.request, own, argument))
     }
 
     fn module_binary(&mut self, id: u32, left: &[u8], right: &[u8]) -> bool {
+        self.reads_more();
         let found = self.extension(id);
         found.is_some_and(|(of, own)| (of.binary_value)(self.request, own, left, right))
     }
+}
+
+/// Whether a variable of a request depends on its path and its files only, or on what
+/// [`Request::query`] notes.
+fn is_of_path(variable: Variable) -> bool {
+    matches!(
+        variable,
+        Variable::RequestUri
+            | Variable::RequestFilename
+            | Variable::ScriptFilename
+            | Variable::PathInfo
+            | Variable::QueryString
+            | Variable::DocumentRoot
+            | Variable::ServerAdmin
+            | Variable::ServerSoftware
+            | Variable::ApiVersion
+            | Variable::LastModified
+    )
 }
 
 /// Appends the value of a variable that is not a header field; whether it has one.

@@ -4,10 +4,11 @@
 
 mod env;
 mod extension;
+mod of_page;
 
 pub use env::value_of;
-use extension::PageNames;
 pub use extension::{Extension, Extensions, GROUP};
+pub use of_page::{condition_of_page, parse_of_page};
 
 use conf::expr::{Backrefs, Error, EvalError, Expr, Flags};
 use pcre::Later;
@@ -26,15 +27,6 @@ use env::RequestEnv;
 pub fn parse_bool(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
     note_names(registry, text);
     Expr::parse_bool(text, flags, &Extensions::of(registry))
-}
-
-/// Parses a condition of a page, in which `v(name)` is the same as `reqenv(name)`.
-///
-/// # Errors
-/// As [`Expr::parse_bool`].
-pub fn parse_of_page(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
-    note_names(registry, text);
-    Expr::parse_bool(text, flags, &PageNames(Extensions::of(registry)))
 }
 
 /// Parses a string with `%{…}`.
