@@ -4,12 +4,14 @@ pub mod aaa;
 pub mod arch;
 mod atoi;
 pub mod cache;
+pub mod cluster;
 pub mod core;
 mod ctime;
 pub mod debugging;
 pub mod filters;
 pub mod generators;
 pub mod http;
+mod lease;
 pub mod loggers;
 pub mod mappers;
 pub mod metadata;
@@ -86,6 +88,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_unique_id::UniqueId>(),
         module::<metadata::mod_usertrack::Usertrack>(),
     ]);
+    all.extend(cluster::modules());
     all.extend(proxy::modules());
     all.extend([
         module::<slotmem::mod_slotmem_plain::SlotmemPlain>(),

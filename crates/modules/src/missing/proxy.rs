@@ -3,9 +3,4 @@
 use server::missing::{Missing, missing};
 
 /// The modules of this family.
-pub(super) const FAMILY: &[Missing] = &[
-    missing!("heartbeat", "HeartbeatAddress"),
-    missing!("heartmonitor", "HeartbeatListen HeartbeatMaxServers").handlers("heartbeat"),
-    missing!("proxy_fdpass", ""),
-    missing!("proxy_http2", ""),
-];
+pub(super) const FAMILY: &[Missing] = &[missing!("proxy_fdpass", ""), missing!("proxy_http2", "")];

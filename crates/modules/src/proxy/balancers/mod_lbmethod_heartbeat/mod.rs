@@ -18,6 +18,7 @@ use server::module::Module;
 
 use super::super::mod_proxy::lbmethod::{Choice, GROUP, Method, MethodProvider};
 use super::super::mod_proxy::workers::Worker;
+use crate::cluster::mod_heartmonitor;
 use crate::random;
 use crate::slotmem;
 use reports::Report;
@@ -55,6 +56,12 @@ impl Module for Heartbeat {
     }
 }
 
+/// `HeartbeatStorage`
+pub(crate) fn storage(server: &Server) -> Option<PathBuf> {
+    let slot = server.registry.slot_of::<Heartbeat>()?;
+    server.main().server.get::<Settings>(slot)?.storage.get().cloned()
+}
+
 fn set_storage(cx: &mut Cx<'_, '_, Heartbeat>, arg: &conf::Arg) -> Set {
     let build = cx.build();
     let core = build.core_config(&build.main.server);
@@ -66,10 +73,12 @@ fn set_storage(cx: &mut Cx<'_, '_, Heartbeat>, arg: &conf::Arg) -> Set {
     Ok(())
 }
 
-/// Reports come by a file: those in shared memory need mod_heartmonitor.
+/// Reports come by shared memory if mod_heartmonitor has some, else by a file.
 fn remark(server: &Arc<Server>) {
     let hooks = &server.registry.hooks;
+    let has_slots = mod_heartmonitor::settings(server).is_some_and(|own| own.slots.0.is_used());
     let (number, text) = match hooks.provider::<slotmem::Provider>(slotmem::GROUP, "shm") {
+        Some(_) if has_slots => (2283, "Using slotmem from mod_heartmonitor"),
         Some(_) => (2282, "No slotmem from mod_heartmonitor"),
         None => (
             2281,
@@ -82,7 +91,11 @@ fn remark(server: &Arc<Server>) {
 
 impl Method for Heartbeat {
     fn choose<'c>(&self, choice: &Choice<'c>) -> Option<&'c Arc<Worker>> {
-        let reports = match reports::current() {
+        let slots = mod_heartmonitor::settings(&choice.request.engine.server);
+        let slots = slots.map(|own| &own.slots.0).filter(|slots| slots.is_used());
+        let now_s = choice.now_us / 1_000_000;
+        let found = slots.map_or_else(reports::current, |slots| Ok(reports::of(slots, now_s)));
+        let reports = match found {
             Ok(reports) => reports,
             Err((path, errno)) => {
                 let path = path.display();

@@ -10,12 +10,10 @@ use rustix::io::Errno;
 use server::engine::Engine;
 use server::host::Server;
 
-use super::Heartbeat;
 use crate::atoi::atoi;
-use crate::proxy::mod_proxy::{Proxy, RUNTIME_DIR, Settings};
+use crate::cluster::mod_heartmonitor::{self, Heartbeat, Slots};
+use crate::proxy::mod_proxy::{Proxy, Settings};
 
-/// The default file, in the folder for files of a running server.
-const FILE: &str = "hb.dat";
 /// The largest file, bytes.
 const BYTES_MAX: u64 = 1 << 20;
 /// Reports older than this do not count, seconds.
@@ -33,6 +31,14 @@ pub(super) struct Report {
 }
 
 impl Report {
+    /// A server that is not busy has probably just started, and is not to be flooded.
+    fn spared(mut self) -> Report {
+        if self.busy == 0 {
+            self.ready /= 4;
+        }
+        self
+    }
+
     /// Whether the server is there.
     pub fn is_recent(&self) -> bool {
         self.seen < AGE_MAX_S
@@ -55,7 +61,7 @@ static READ_AT_S: AtomicU64 = AtomicU64::new(0);
 /// Reads the file when a child starts.
 pub(super) fn start(server: &Arc<Server>) {
     if is_used(server) {
-        let path = PATH.get_or_init(|| path_of(server));
+        let path = PATH.get_or_init(|| mod_heartmonitor::path(server));
         keep(read(path));
     }
 }
@@ -75,6 +81,16 @@ pub(super) fn refresh(engine: &Engine) {
     });
 }
 
+/// What servers have told mod_heartmonitor.
+pub(super) fn of(slots: &Slots, now_s: u64) -> Arc<Reports> {
+    let report = |one: Heartbeat| {
+        let seen = i32::try_from(now_s.saturating_sub(one.seen_s)).unwrap_or(i32::MAX);
+        let ready = usize::try_from(one.ready).unwrap_or(0);
+        (one.ip, Report { ready, busy: one.busy, seen }.spared())
+    };
+    Arc::new(slots.all().map(report).collect())
+}
+
 /// What was read last.
 pub(super) fn current() -> Read {
     let current = CURRENT.read().unwrap_or_else(PoisonError::into_inner);
@@ -91,16 +107,6 @@ fn is_used(server: &Server) -> bool {
     let settings = server.hosts.iter().filter_map(|host| host.server.get::<Settings>(slot));
     settings.flat_map(|settings| &settings.workers.0.balancers).any(|balancer| {
         balancer.methods.get(balancer.method).is_some_and(|(name, _)| *name == "heartbeat")
-    })
-}
-
-fn path_of(server: &Server) -> PathBuf {
-    let slot = server.registry.slot_of::<Heartbeat>();
-    let own = slot.and_then(|slot| server.main().server.get::<super::Settings>(slot));
-    let set = own.and_then(|own| own.storage.get().cloned());
-    set.unwrap_or_else(|| {
-        let folder = server.main().core.globals.0.runtime_dir.get();
-        folder.map_or_else(|| Path::new(RUNTIME_DIR), PathBuf::as_path).join(FILE)
     })
 }
 
@@ -133,11 +139,7 @@ fn parse(content: &[u8]) -> Reports {
                 _ => {}
             }
         }
-        if report.busy == 0 {
-            // It has probably just started, and is not to be flooded.
-            report.ready /= 4;
-        }
-        reports.insert(address.to_vec(), report);
+        reports.insert(address.to_vec(), report.spared());
     }
     reports
 }
