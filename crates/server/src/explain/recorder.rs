@@ -101,6 +101,12 @@ impl Recorder {
         self.add(Event::new(Kind::Note, what).came_to("not asked"));
     }
 
+    /// Notes a connection that a server would open to another one, whose response is unknown.
+    pub fn not_connected(&self, to: &str) {
+        let event = Event::new(Kind::Note, format!("would connect to {to}"));
+        self.add(event.came_to("not asked").with("connection", to));
+    }
+
     /// The number of the first text of a file that is about to be read.
     pub(crate) fn number_file(&self) -> u32 {
         let number = self.next_text.get();

@@ -29,6 +29,7 @@ pub fn write(report: &Report, places: &Places) -> String {
         "type": report.media_type,
         "length": report.length,
         "handler": report.handler,
+        "not_asked": report.unasked,
         "host": {
             "name": host.name,
             "place": host.place.as_ref().map(of_place),

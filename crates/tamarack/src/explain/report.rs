@@ -36,6 +36,8 @@ pub struct Report {
     pub length: Option<u64>,
     /// The name of the handler that responded, or its module; `None` without one.
     pub handler: Option<String>,
+    /// The server that was not asked: the response is the one that is sent without it.
+    pub unasked: Option<String>,
     /// The virtual host.
     pub host: HostReport,
     /// Whether the response is cached; if not, why.
@@ -110,6 +112,7 @@ impl Report {
             media_type: field("Content-Type"),
             length: field("Content-Length").and_then(|length| length.parse().ok()),
             handler: handler(request, &event),
+            unasked: unasked(&event),
             host: host_report(session, target, request),
             cached: cached(&event, field("ETag").as_deref()),
             winners: effective::winners(places, &levels, registry),
@@ -159,6 +162,13 @@ fn handler(request: &Request, event: &Event) -> Option<String> {
         (module, None) if module == "core" => Some("default-handler".to_owned()),
         (module, None) => Some(module),
     }
+}
+
+/// The server that would have been asked last.
+fn unasked(event: &Event) -> Option<String> {
+    let mut last = None;
+    event.each(&mut |event| last = event.fact("connection").or(last));
+    last.map(str::to_owned)
 }
 
 fn host_report(session: &Session, target: &Target, request: &Request) -> HostReport {

@@ -49,11 +49,17 @@ impl Target {
         server: &Server,
     ) -> Result<Self, String> {
         let main = String::from_utf8_lossy(server.main().name()).into_owned();
+        // The target of CONNECT is a host with a port (RFC 9110 section 9.3.6).
+        let is_far = method == "CONNECT" && !url.contains('/');
         let whole = match url.starts_with('/') {
             true => format!("{}{url}", base_of(&main, options, server)),
+            false if is_far => base_of(&main, options, server),
             false => url.to_owned(),
         };
-        let parts = Url::parse(&whole)?;
+        let mut parts = Url::parse(&whole)?;
+        if is_far {
+            parts.target = url.to_owned();
+        }
         let tls = match (parts.is_tls, options.tls.as_deref()) {
             (_, Some("1.2")) => Some("TLSv1.2"),
             (true, _) | (false, Some(_)) => Some("TLSv1.3"),

@@ -204,6 +204,10 @@ impl Page {
                 &Row { label: "content".into(), text: parts.join(", "), ..Row::default() },
             );
         }
+        if let Some(place) = &report.unasked {
+            let text = format!("would connect to {}: its response is not known", printable(place));
+            self.row("", &Row { label: "not asked".into(), text, ..Row::default() });
+        }
         let host = &report.host;
         let others = match host.others {
             0 => String::new(),

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 mod picture;
+mod unasked;
 
 use blackbox::compare::{Rule, difference};
 use blackbox::place::Place;

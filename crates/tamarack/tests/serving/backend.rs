@@ -33,7 +33,12 @@ pub struct Backend {
 
 impl Backend {
     pub fn start() -> Backend {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Backend::at(0)
+    }
+
+    /// One that listens at a port; 0: any.
+    pub fn at(port: u16) -> Backend {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (next, steps) = channel();
         let counts = Arc::new(Counts {

@@ -187,7 +187,8 @@ fn assert_not_less(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>
     }
 }
 
-fn browser() -> Option<PathBuf> {
+/// A browser, if one is installed.
+pub fn browser() -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
     ["chromium", "chromium-browser", "google-chrome"]
         .iter()
@@ -196,7 +197,7 @@ fn browser() -> Option<PathBuf> {
 }
 
 /// The page after some seconds of its own time.
-fn dom(browser: &PathBuf, site: &Site, address: &str) -> String {
+pub fn dom(browser: &PathBuf, site: &Site, address: &str) -> String {
     let said = site.path("dom");
     let mut child = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])

@@ -109,7 +109,7 @@ pub enum Lie {
 
 impl Fault {
     /// The status of the response to the client, if nothing of it was sent. Behind a uwsgi server
-    /// Apache answers 502 for invalid fields, too.
+    /// Apache answers 502 for invalid names and values, too.
     pub const fn status(&self) -> Status {
         match self {
             Fault::NoUwsgiStatusLine

@@ -16,6 +16,7 @@ use wire::script_head::{ScriptHead, ScriptHeadParser, ScriptProgress};
 
 use super::{AuthnzFcgi, Provider};
 use crate::proxy::mod_proxy::backend::ADDRESSES;
+use crate::proxy::mod_proxy::unasked;
 use crate::util_script::head::{put, refuse};
 use crate::util_script::variables::{add_cgi, add_common};
 
@@ -134,8 +135,11 @@ async fn converse(request: &mut Request, provider: &Provider) -> Result<Vec<u8>,
     })
 }
 
-async fn connect(request: &Request, provider: &Provider) -> Result<Stream, Failed> {
+async fn connect(request: &mut Request, provider: &Provider) -> Result<Stream, Failed> {
     let Provider { host, port, backend, .. } = provider;
+    if unasked::is_unasked(request, format_args!("{backend}")) {
+        return Err(Failed);
+    }
     let options = ConnectOptions::default();
     let connected = ADDRESSES.connect((host, *port), None, &options, TIMEOUT).await;
     connected.map_err(|error| {

@@ -4,7 +4,7 @@
 //! Apache's worker thread: one letter, one row.
 
 mod auto;
-mod live;
+pub mod live;
 pub mod metrics;
 mod note;
 mod number;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use server::request::Request;
 
+use super::live::json::Json;
 use super::metrics::Exposition;
 
 /// The group of the providers.
@@ -18,6 +19,8 @@ pub trait Part: Send + Sync {
     fn page(&self, request: &Request, out: &mut Vec<u8>);
     /// To the lines of `?auto`.
     fn auto(&self, request: &Request, out: &mut Vec<u8>);
+    /// To the data of the live page: a name and its value.
+    fn live(&self, request: &Request, out: &mut Json);
     /// To the metrics.
     fn metrics(&self, request: &Request, page: &mut Exposition);
 }

@@ -5,8 +5,11 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mpm::scoreboard::{LoopSnapshot, ProcessSnapshot, ProcessState, ShapeKind, Snapshot, Status};
+use server::engine::Engine;
 use server::request::Request;
 use server::version::{FOLLOWS, PRODUCT, VERSION};
+
+use crate::mpm::numbers::Numbers;
 
 /// Microseconds in a second.
 pub(super) const SECOND_US: u64 = 1_000_000;
@@ -164,6 +167,36 @@ pub(super) fn count_loops(process: &ProcessSnapshot, generation: u32) -> [u64; 3
         if let Some(count) = counts.get_mut(kind) {
             *count += 1;
         }
+    }
+    counts
+}
+
+/// The numbers of busy and idle threads of the running generation. A process whose loops have many
+/// connections each counts as one of Apache's, with ThreadsPerChild threads, a connection for each.
+pub(crate) fn busy_and_idle(engine: &Engine) -> [u64; 2] {
+    let numbers = Numbers::of(&engine.server);
+    let threads = numbers.map_or(1, |(_, numbers)| numbers.threads_per_child as u64);
+    let board = engine.scoreboard.snapshot();
+    let is_running = |process: &&ProcessSnapshot| {
+        let is_there =
+            |seen: &LoopSnapshot| !matches!(seen.status, Status::Dead | Status::Starting);
+        let is_current = process.generation == board.generation && !is_stopping(process);
+        is_current && process.loops.iter().any(is_there)
+    };
+    let mut counts = [0, 0];
+    for process in board.processes.iter().filter(is_running) {
+        let [busy, idle] = match process.shape {
+            ShapeKind::Prefork | ShapeKind::Worker => {
+                let [busy, graceful, idle] = count_loops(process, board.generation);
+                [busy + graceful, idle]
+            }
+            ShapeKind::Event | ShapeKind::Loop => {
+                let [_, _, writing, _, closing] = count_connections(process);
+                let busy = writing + closing;
+                [busy, threads.saturating_sub(busy)]
+            }
+        };
+        counts = [counts[0] + busy, counts[1] + idle];
     }
     counts
 }

@@ -23,7 +23,7 @@ use super::status::Status;
 use super::target::Target;
 use super::tls::{self, Wanted};
 use super::workers::Worker;
-use super::{Proxy, block, fault, log_of_server, retry};
+use super::{Proxy, block, fault, log_of_server, retry, unasked};
 
 /// The addresses of backends, for all loops of the process.
 pub static ADDRESSES: LazyLock<Addresses> = LazyLock::new(Addresses::default);
@@ -57,6 +57,9 @@ impl Backend {
     ) -> Result<Backend, u16> {
         if !exchange.bound.server.blocked.is_empty() {
             Box::pin(block::check_url(exchange)).await?;
+        }
+        if unasked::is_unasked_backend(exchange) {
+            return Err(503);
         }
         let pool = Pool::of(exchange.worker);
         if options.may_reuse && exchange.worker.is_plain() {
@@ -95,12 +98,16 @@ impl Backend {
                 return Err(503);
             }
         };
+        let began = exchange.moment_us();
         let stream = open(exchange, &options).await?;
         let stream = match &wanted {
             Wanted::Plain => stream,
             Wanted::Tls(security) => tls::secure(exchange, stream, security, &options).await?,
             Wanted::Refused(why) => return Err(tls::refuse(exchange, why.as_deref())),
         };
+        if let (Some(began), Some(now)) = (began, exchange.moment_us()) {
+            worker.state.count_connect(now.saturating_sub(began));
+        }
         slot.security = wanted.into_security();
         let is_kept = options.keeps && !worker.is_generic;
         Ok(Backend { stream, is_reused: false, slot, pool: is_kept.then_some(pool) })

@@ -9,9 +9,8 @@ use server::hooks::Bound;
 use server::log::Level;
 use server::request::Request;
 
-use super::backend::ADDRESSES;
 use super::scheme::Exchange;
-use super::{Proxy, Target, fault};
+use super::{Proxy, Target, fault, unasked};
 
 /// Refuses a connection to a host, by its name or by its addresses; these are not known if a remote
 /// proxy looks them up.
@@ -60,7 +59,7 @@ pub(super) async fn check_url(exchange: &mut Exchange<'_>) -> Result<(), u16> {
         true => {
             let ttl = exchange.worker.parameters.address_ttl;
             let host = String::from_utf8_lossy(&target.host);
-            let found = ADDRESSES.look_up(&host, ttl).await;
+            let found = unasked::look_up(exchange.request, &host, ttl).await;
             found.map_err(|_| fault::unknown_host(exchange.request, &target.host))?
         }
         false => Arc::default(),

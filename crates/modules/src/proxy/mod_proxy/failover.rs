@@ -12,10 +12,14 @@ use super::status::Status;
 use super::storage::PREFIX;
 use super::target::split_at_text;
 use super::workers::{Balancer, Worker};
-use super::{Proxy, retry};
+use super::{Proxy, retry, unasked};
 
 /// The note of a response that an error document of this server replaces.
 pub const OVERRIDDEN: &[u8] = b"proxy-error-override";
+
+/// The member has answered, if with a head that this server refuses: it is not to blame for the
+/// status.
+pub struct Answered;
 
 /// Whether the request may go to another member although it was sent, unless it has already.
 struct Allowed(bool);
@@ -86,7 +90,10 @@ fn take_allowance(request: &mut Request) -> bool {
 
 /// Whether the member is to blame: it can't be reached, or its scheme can't handle the request.
 fn is_failure(request: &Request, verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Status(500 | 503)) && !request.notes.contains(OVERRIDDEN)
+    matches!(verdict, Verdict::Status(500 | 503))
+        && !request.notes.contains(OVERRIDDEN)
+        && !unasked::is_unsent(request)
+        && request.kept::<Answered>().is_none()
 }
 
 /// The URL with the member in the place of the balancer, in its scheme's canonical form, which

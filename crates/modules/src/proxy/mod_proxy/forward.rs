@@ -191,8 +191,31 @@ pub(super) struct Attempt<'a> {
     pub number: u32,
 }
 
-/// Forwards the request to a worker: through remote proxies, then directly.
+/// Forwards the request to a worker, and counts it if metrics are configured.
 pub(super) async fn attempt(
+    proxy: Bound<'_, Proxy>,
+    request: &mut Request,
+    attempt: Attempt<'_>,
+) -> Verdict {
+    let worker = attempt.worker;
+    if !request.engine.server.counts_hosts {
+        return serve(proxy, request, attempt).await;
+    }
+    if !worker.is_member {
+        // Balancers count their choices.
+        worker.state.count_elected();
+    }
+    let verdict = serve(proxy, request, attempt).await;
+    if matches!(verdict, Verdict::Status(502..=504))
+        && !request.notes.contains(failover::OVERRIDDEN)
+    {
+        worker.state.count_failure();
+    }
+    verdict
+}
+
+/// Asks the worker: through remote proxies, then directly.
+async fn serve(
     proxy: Bound<'_, Proxy>,
     request: &mut Request,
     Attempt { worker, url, scheme: name, number }: Attempt<'_>,

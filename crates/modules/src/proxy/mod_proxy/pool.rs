@@ -8,7 +8,7 @@
 //! `maxtotal`, which Apache lacks, holds for all processes. A request that waits looks again after
 //! [`TOTAL_PAUSE`], and says so: other processes close connections then.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -123,7 +123,12 @@ impl Waiter {
 impl Queue {
     /// Whether a request waits.
     pub fn has_waiters(&self) -> bool {
-        self.count.load(Ordering::SeqCst) > 0
+        self.count() > 0
+    }
+
+    /// How many requests wait.
+    fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
     }
 
     fn next(&self) -> Option<Arc<Waiter>> {
@@ -194,6 +199,8 @@ pub struct Pool {
     state: Arc<State>,
     rules: Rules,
     idle: RefCell<Vec<Idle>>,
+    /// The idle connections that metrics have been told of.
+    told: Cell<usize>,
 }
 
 /// What [`Pool::acquire`] has found.
@@ -242,7 +249,7 @@ impl Pool {
             ttl_ms: parameters.ttl.map(|ttl| ttl.as_millis() as u64),
             acquire: parameters.acquire,
         };
-        Pool { state: worker.state.clone(), rules, idle: RefCell::default() }
+        Pool { state: worker.state.clone(), rules, idle: RefCell::default(), told: Cell::new(0) }
     }
 
     /// The number of idle connections.
@@ -326,6 +333,15 @@ impl Pool {
         self.idle.borrow_mut().push(Idle { stream, slot, since_ms });
     }
 
+    /// Tells metrics of this process's connections.
+    fn tell(&self) {
+        if let Some(own) = self.state.own_gauges() {
+            own.set(self.state.open.load(Ordering::Relaxed), self.state.queue.count() as u64);
+            let idle = self.idle();
+            own.replace_idle(self.told.replace(idle), idle);
+        }
+    }
+
     fn has_expired(&self, since_ms: u64, now_ms: u64) -> bool {
         self.rules.ttl_ms.is_some_and(|ttl| now_ms.saturating_sub(since_ms) >= ttl)
     }
@@ -362,6 +378,18 @@ pub fn every_second(engine: &Engine) {
     let pools = POOLS.with_borrow(Clone::clone);
     for pool in pools.iter().flatten() {
         pool.maintain(now_ms);
+        if engine.server.counts_hosts {
+            pool.tell();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let told = self.told.get();
+        if let Some(own) = self.state.own_gauges().filter(|_| told > 0) {
+            own.replace_idle(told, 0);
+        }
     }
 }
 

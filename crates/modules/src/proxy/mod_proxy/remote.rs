@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use server::request::Request;
 
-use super::backend::{ADDRESSES, Place};
+use super::backend::Place;
 use super::target::{default_port, split_at_text};
-use super::{RemoteProxy, Settings};
+use super::{RemoteProxy, Settings, unasked};
 
 /// A host, domain, network or word of NoProxy (`dirconn_entry`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub(super) async fn is_direct(request: &Request, settings: &Settings) -> bool {
         return false;
     }
     let host = String::from_utf8_lossy(host);
-    let found = ADDRESSES.look_up(&host, None).await;
+    let found = unasked::look_up(request, &host, None).await;
     found.is_ok_and(|found| {
         found.iter().any(|address| settings.direct.iter().any(|direct| direct.has(*address)))
     })

@@ -19,6 +19,8 @@ pub struct Single {
     pub backend: Backend,
     busy: Busy,
     options: Options<'static>,
+    /// When the request was sent, if that is measured.
+    sent_us: Option<u64>,
 }
 
 impl Single {
@@ -33,7 +35,7 @@ impl Single {
         exchange.check_worker()?;
         let busy = Busy::new(&exchange.worker.state);
         match Backend::connect(exchange, options).await {
-            Ok(backend) => Ok(Single { backend, busy, options }),
+            Ok(backend) => Ok(Single { backend, busy, options, sent_us: None }),
             Err(status) => {
                 if !Outgoing::is_kept(exchange.request)
                     && let Some(body) = Outgoing::postponed(exchange.request, Wishes::default())
@@ -83,7 +85,10 @@ impl Single {
         while sent.is_ok() {
             let piece = body.next(exchange.request).await;
             let piece = piece.map_err(|_| self.unread(exchange.request, number))?;
-            let Some(piece) = piece else { return Ok(()) };
+            let Some(piece) = piece else {
+                self.sent_us = exchange.moment_us();
+                return Ok(());
+            };
             sent = self.backend.stream.write_all(&piece, timeout).await;
             exchange.count_sent(piece.len() as u64);
         }
@@ -99,7 +104,8 @@ impl Single {
     ///
     /// Apache sends what follows the length, too: the client would take it for another response.
     pub async fn into_body(self, exchange: &Exchange<'_>, received: Vec<u8>) -> Body {
-        let Single { backend, busy, options } = self;
+        let Single { backend, busy, options, sent_us } = self;
+        exchange.count_response(sent_us);
         let request = &*exchange.request;
         let told = request.response.headers_out.get(b"Content-Length");
         let told = told.and_then(wire::chars::decimal);

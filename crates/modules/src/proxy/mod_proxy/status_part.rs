@@ -7,8 +7,9 @@ use server::request::Request;
 use wire::escape;
 
 use super::workers::{Balancer, Worker, Workers};
-use super::{Proxy, Settings, Shown};
+use super::{Proxy, Settings, Shown, measured};
 use crate::generators::mod_autoindex::text::size;
+use crate::generators::mod_status::live::json::Json;
 use crate::generators::mod_status::metrics::{Exposition, Kind};
 use crate::generators::mod_status::part::Part;
 
@@ -67,7 +68,12 @@ impl Part for Balancers {
         }
     }
 
+    fn live(&self, request: &Request, out: &mut Json) {
+        measured::write_json(request, out);
+    }
+
     fn metrics(&self, request: &Request, page: &mut Exposition) {
+        measured::write_metrics(request, page);
         let members = members(request);
         if members.is_empty() {
             return;

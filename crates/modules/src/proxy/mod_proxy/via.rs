@@ -10,18 +10,19 @@ use super::{Proxy, Via};
 /// What this server adds to `Via` of a request (`ap_proxy_create_hdrbrgd`).
 pub fn of_request(request: &Request, bound: Bound<'_, Proxy>) -> Option<Vec<u8>> {
     let via = bound.server.via.or(Via::Off);
-    matches!(via, Via::On | Via::Full).then(|| entry(request, via, request.head.protocol))
+    matches!(via, Via::On | Via::Full).then(|| entry(request, via))
 }
 
-/// Adds this server to `Via` of a response; `protocol` is the backend's version in thousands.
-pub fn of_response(request: &Request, bound: Bound<'_, Proxy>, protocol: u16, fields: &mut Table) {
-    let via = bound.server.via.or(Via::Off);
-    if matches!(via, Via::On | Via::Full) {
-        fields.add(b"Via", &entry(request, via, protocol));
+/// Adds this server to `Via` of a response. As in Apache the version is the client's, and not the
+/// one that the backend has responded with.
+pub fn of_response(request: &Request, bound: Bound<'_, Proxy>, fields: &mut Table) {
+    if let Some(entry) = of_request(request, bound) {
+        fields.add(b"Via", &entry);
     }
 }
 
-fn entry(request: &Request, via: Via, protocol: u16) -> Vec<u8> {
+fn entry(request: &Request, via: Via) -> Vec<u8> {
+    let protocol = request.head.protocol;
     // The name that the client sent is that of the origin.
     let name = match request.plan.core.use_canonical_name.get() {
         None | Some(server::core::CanonicalName::Off) => request.host.name(),

@@ -57,7 +57,9 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         let is_reused = backend.is_reused;
         let may_repeat = is_reused && body.may_repeat(exchange.request);
         let mut dialog = Dialog::begin(exchange, (backend, busy), body).await?;
+        let sent = exchange.moment_us();
         let Err(why) = dialog.read_head(exchange).await else {
+            exchange.count_response(sent);
             return dialog.respond(exchange);
         };
         let Dialog { conversation, log, sent_first, .. } = dialog;
@@ -70,6 +72,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         {
             // The container has closed a connection that was kept.
             (options.may_reuse, body) = (false, again);
+            exchange.count_repeat();
             continue;
         }
         log.broken(&why, has_answered);

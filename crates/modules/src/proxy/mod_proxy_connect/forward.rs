@@ -11,9 +11,9 @@ use server::request::Request;
 use server::tunnel::{Message, Tunnel};
 
 use super::{ProxyConnect, port_range};
-use crate::proxy::mod_proxy::backend::{self, ADDRESSES, Place};
+use crate::proxy::mod_proxy::backend::{self, Place};
 use crate::proxy::mod_proxy::scheme::Exchange;
-use crate::proxy::mod_proxy::{Proxy, block, fault};
+use crate::proxy::mod_proxy::{Proxy, block, fault, unasked};
 
 static TIMED_OUT: Message =
     Message { module: "mod_proxy_connect.c", number: 10224, text: "tunnel timed out" };
@@ -31,6 +31,9 @@ pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     block::check(exchange.request, exchange.bound, &far.host, known)?;
     if !is_allowed(exchange.request, far.port) {
         return Err(fault::answer::<ProxyConnect>(exchange.request, 403, BLOCKED));
+    }
+    if unasked::is_unasked(exchange.request, format_args!("{hop} for CONNECT {far}")) {
+        return Err(503);
     }
     let Some(mut stream) = open(exchange, &hop, &addresses).await else {
         // Another remote proxy may do, or the server itself.
@@ -95,7 +98,7 @@ fn target(exchange: &mut Exchange<'_>) -> Result<Place<'static>, u16> {
 
 async fn look_up(exchange: &mut Exchange<'_>, hop: &Place<'_>) -> Result<Vec<IpAddr>, u16> {
     let host = String::from_utf8_lossy(&hop.host);
-    let error = match ADDRESSES.look_up(&host, None).await {
+    let error = match unasked::look_up(exchange.request, &host, None).await {
         Ok(addresses) => return Ok(addresses.to_vec()),
         Err(error) => error,
     };

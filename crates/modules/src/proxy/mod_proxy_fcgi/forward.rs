@@ -55,6 +55,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     exchange.check_worker()?;
     let body = upload::prefetch(exchange.request).await?;
     variables::add(exchange.request).await;
+    upload::tell_length(exchange.request, &body);
     // An idle connection occupies a process of PHP-FPM: none is kept unless that is configured.
     let mut options = OPTIONS.for_worker(exchange.worker, false);
     let timeout = exchange.timeout();
@@ -73,12 +74,15 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         let conversation =
             Conversation::new(exchange.worker, (backend, busy), timeout, records, upload);
         let mut dialog = Dialog::new(exchange.request, conversation);
+        let sent = exchange.moment_us();
         let Err(why) = dialog.read_head(exchange.request).await else {
+            exchange.count_response(sent);
             return dialog.respond(exchange).await;
         };
         // The server has closed a connection that was kept.
         if may_repeat && !dialog.conversation.has_answered && !why.is_timeout() {
             options.may_reuse = false;
+            exchange.count_repeat();
             continue;
         }
         dialog.log.broken(&why);

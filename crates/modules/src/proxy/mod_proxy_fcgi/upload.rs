@@ -18,3 +18,13 @@ pub(super) async fn prefetch(request: &mut Request) -> Result<Outgoing, u16> {
     }
     Ok(outgoing)
 }
+
+/// Corrects `CONTENT_LENGTH`: the body that a field of the request announces has been read already
+/// if this is an error document.
+pub(super) fn tell_length(request: &mut Request, outgoing: &Outgoing) {
+    const NAME: &[u8] = b"CONTENT_LENGTH";
+    let is_gone = request.body_in.is_empty() && outgoing.framing() == Framing::Length(0);
+    if is_gone && request.env.get(NAME).is_some_and(|told| told != b"0") {
+        request.env.set(NAME, b"0");
+    }
+}

@@ -17,11 +17,11 @@ use super::page::Page;
 use super::transfer::{Content, Transfer};
 use super::wanted::Wanted;
 use super::{data, folder, login};
-use crate::proxy::mod_proxy::backend::{self, ADDRESSES, Backend, Options};
+use crate::proxy::mod_proxy::backend::{self, Backend, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::relay::Announced;
 use crate::proxy::mod_proxy::scheme::Exchange;
-use crate::proxy::mod_proxy::{block, fault};
+use crate::proxy::mod_proxy::{block, fault, unasked};
 
 const OPTIONS: Options<'static> = Options {
     name: "FTP",
@@ -65,7 +65,7 @@ async fn find(exchange: &mut Exchange<'_>) -> Result<(), u16> {
     exchange.request.log::<ProxyFtp>(Level::Debug, 1036, line);
     let host = String::from_utf8_lossy(&place.host);
     let ttl = exchange.worker.parameters.address_ttl;
-    let addresses = match ADDRESSES.look_up(&host, ttl).await {
+    let addresses = match unasked::look_up(exchange.request, &host, ttl).await {
         Ok(addresses) => addresses,
         Err(ConnectError::Pool(_)) => return Err(503),
         Err(_) => {

@@ -20,6 +20,8 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
     let request = &mut *exchange.request;
     let response = &mut request.response;
     response.keeps_origin = true;
+    // What modules have set before, as mod_rewrite its `Vary`, is replaced.
+    response.headers_out.clear();
     response.status = head.status;
     response.status_line = status_line(head, buf);
     for field in head.fields.iter().filter(|field| field.is_kept) {
@@ -30,8 +32,7 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
         warnings::clean(&mut fields);
     }
     reverse::map_fields(request, bound, &mut fields);
-    let protocol = if head.is_simple { 9 } else { 1000 + u16::from(head.minor) };
-    via::of_response(request, bound, protocol, &mut fields);
+    via::of_response(request, bound, &mut fields);
     // A HEAD is answered as the GET would be.
     let is_chunked = head.has(FieldName::TransferEncoding) && !fields.contains(b"Content-Length");
     if request.head.header_only && is_chunked && request.head.protocol >= 1001 {

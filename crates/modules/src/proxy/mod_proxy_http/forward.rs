@@ -146,6 +146,7 @@ async fn ask(
         if backend.is_reused && may_repeat {
             // Its server closed it just as the request was sent.
             options.may_reuse = false;
+            exchange.count_repeat();
             continue;
         }
         let status = unanswered(exchange, errno);
@@ -175,6 +176,7 @@ fn check_names(exchange: &mut Exchange<'_>, head: &ResponseHead, input: &[u8]) -
     let request = &mut *exchange.request;
     request.log_core(Level::Error, found.log_number(), &found.to_string(), None);
     request.keep(errors::EndsConnection);
+    request.keep(failover::Answered);
     Err(found.status())
 }
 
@@ -297,8 +299,10 @@ async fn read_head(
     let mut waits = shape.waits;
     let handle = backend.stream.handle();
     let mut deadline = handle.deadline(waits.unwrap_or(timeout));
+    let sent = exchange.moment_us();
     // Without buffers. What it finds, the read finds again.
-    let _ = backend.stream.readable(deadline).await;
+    let is_there = backend.stream.readable(deadline).await.is_ok();
+    exchange.count_response(sent.filter(|_| is_there));
     let mut buffers = Buffers::take();
     loop {
         buffers.input.reserve(READ_BYTES);
@@ -323,7 +327,7 @@ async fn read_head(
                 ResponseProgress::Interim { consumed } => {
                     let says_continue = head.status == 100;
                     count_status_line(exchange, input);
-                    interim::forward(exchange.request, head, input);
+                    interim::forward(exchange, head, input);
                     input.drain(..consumed);
                     head.clear();
                     parser.next();
@@ -345,7 +349,7 @@ async fn read_head(
                 ResponseProgress::Refused(found) => {
                     if matches!(*found, wire::response::Fault::TooManyInterims(_)) {
                         // The client has got it by then.
-                        interim::forward(exchange.request, head, input);
+                        interim::forward(exchange, head, input);
                     }
                     return Err(Failed::Status(refuse(exchange, &found)));
                 }

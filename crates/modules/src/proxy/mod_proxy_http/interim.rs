@@ -3,14 +3,17 @@
 
 use bstr::BStr;
 use server::log::Level;
-use server::request::Request;
 use wire::response::ResponseHead;
 
 use super::ProxyHttp;
+use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::via;
 
 /// Forwards one, whose bytes are in `buf`, as `proxy-interim-response` says. A `100 Continue` tells
 /// a client that does not wait for it nothing.
-pub(super) fn forward(request: &mut Request, head: &ResponseHead, buf: &[u8]) {
+pub(super) fn forward(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) {
+    let bound = exchange.bound;
+    let request = &mut *exchange.request;
     if request.head.protocol < 1001 {
         return;
     }
@@ -34,6 +37,9 @@ pub(super) fn forward(request: &mut Request, head: &ResponseHead, buf: &[u8]) {
     out.extend_from_slice(head.reason(buf));
     out.extend_from_slice(b"\r\n");
     head.write_fields(buf, &mut out);
+    if let Some(via) = via::of_request(request, bound) {
+        out.extend_from_slice(&[b"Via: ", &via[..], b"\r\n"].concat());
+    }
     out.extend_from_slice(b"\r\n");
     request.connection.interim.set(out.into());
 }

@@ -79,6 +79,11 @@ fn refused(request: &Request, fault: &Fault) -> u16 {
 /// Puts a head into the response.
 fn take(request: &mut Request, head: &ResponseHead, received: &[u8]) -> Result<(), u16> {
     if let Err(fault) = head.check(received) {
+        // `uwsgi_response` refuses what isn't a field, silently; an empty name shows when the head
+        // is sent.
+        if fault != Fault::EmptyName {
+            return Err(502);
+        }
         request.log_core(Level::Error, fault.log_number(), &fault.to_string(), None);
         request.keep(EndsConnection);
         return Err(fault.status());

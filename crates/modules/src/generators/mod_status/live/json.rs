@@ -10,6 +10,7 @@ use nix::unistd::{SysconfVar, sysconf};
 use server::request::Request;
 use server::version::VERSION;
 
+use crate::generators::mod_status::part;
 use crate::loggers::mod_log_config::json::string;
 
 /// Writes the server's present state. Times are milliseconds since 1970, durations microseconds.
@@ -19,15 +20,17 @@ pub(super) fn write(request: &Request) -> Vec<u8> {
     // All CPUs, not those that this loop may use: it may be pinned, or the plan may leave some out.
     let cpus = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
     let cpus = cpus.and_then(|cpus| usize::try_from(cpus).ok()).unwrap_or(1);
-    document(&board.snapshot(), &board.hosts(), request.server_name(), now_us, cpus)
+    let (snapshot, hosts) = (board.snapshot(), board.hosts());
+    let more = |out: &mut Json| part::of(request).for_each(|part| part.live(request, out));
+    document(&snapshot, &hosts, request.server_name(), (now_us, cpus), more)
 }
 
 fn document(
     board: &Snapshot,
     hosts: &[HostCounts],
     name: &[u8],
-    now_us: u64,
-    cpus: usize,
+    (now_us, cpus): (u64, usize),
+    more: impl FnOnce(&mut Json),
 ) -> Vec<u8> {
     let mut out = Json::default();
     out.open('{');
@@ -71,6 +74,7 @@ fn document(
     out.open('[');
     board.processes.iter().for_each(|process| write_process(process, &mut out));
     out.close(']');
+    more(&mut out);
     out.close('}');
     out.out
 }
@@ -148,46 +152,53 @@ fn write_loop(seen: &LoopSnapshot, out: &mut Json) {
 
 /// A document that is being written. Names must need no escaping.
 #[derive(Default)]
-struct Json {
+pub struct Json {
     out: Vec<u8>,
     /// Whether the innermost object or list has an element.
     has_before: bool,
 }
 
 impl Json {
-    fn open(&mut self, bracket: char) {
+    /// Begins an object or a list.
+    pub fn open(&mut self, bracket: char) {
         self.put(bracket);
         self.has_before = false;
     }
 
-    fn close(&mut self, bracket: char) {
+    /// Ends it.
+    pub fn close(&mut self, bracket: char) {
         self.put(bracket);
         self.has_before = true;
     }
 
-    fn item(&mut self) {
+    /// Begins an element of a list.
+    pub fn item(&mut self) {
         if self.has_before {
             self.put(',');
         }
         self.has_before = true;
     }
 
-    fn key(&mut self, name: &str) {
+    /// Names the value that follows.
+    pub fn key(&mut self, name: &str) {
         self.item();
         self.put(format_args!("\"{name}\":"));
     }
 
-    fn number(&mut self, name: &str, value: u64) {
+    /// A number with its name.
+    pub fn number(&mut self, name: &str, value: u64) {
         self.key(name);
         self.put(value);
     }
 
-    fn text(&mut self, name: &str, value: &[u8]) {
+    /// A text with its name.
+    pub fn text(&mut self, name: &str, value: &[u8]) {
         self.key(name);
         string(value, &mut self.out);
     }
 
-    fn list(&mut self, name: &str, values: &[u64]) {
+    /// A list of numbers with its name.
+    pub fn list(&mut self, name: &str, values: &[u64]) {
         self.key(name);
         self.open('[');
         for value in values {
@@ -217,7 +228,7 @@ mod tests {
         slot.request_end(10, 20);
         slot.set_cpu(Some(5));
         let host = HostCounts { label: b"a\"</script>".to_vec(), ..HostCounts::default() };
-        let text = document(&board.snapshot(), &[host.clone(), host], b"x\\y", 7000, 2);
+        let text = document(&board.snapshot(), &[host.clone(), host], b"x\\y", (7000, 2), |_| {});
         let text = String::from_utf8(text).unwrap();
         let (mut depth, mut in_text, mut escaped) = (0, false, false);
         for letter in text.chars() {

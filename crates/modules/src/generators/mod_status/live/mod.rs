@@ -4,7 +4,7 @@
 //! without any other server. Its data is `?json`, requested once a second. Nothing is inline, so
 //! that a strict Content-Security-Policy applies.
 
-mod json;
+pub mod json;
 
 use server::body::Body;
 use server::hooks::{Bound, Step};

@@ -141,7 +141,7 @@ impl Exposition {
 }
 
 /// Converts microseconds to seconds without loss.
-pub(super) fn seconds(us: u64) -> String {
+pub fn seconds(us: u64) -> String {
     let (whole, part) = (us / 1_000_000, us % 1_000_000);
     let text = format!("{whole}.{part:06}");
     let text = text.trim_end_matches('0');

@@ -17,8 +17,8 @@ use server::version::VERSION;
 use wire::{Method, MethodSet};
 
 use super::{Status, part};
-pub use exposition::{Exposition, Kind, Labels};
-use exposition::{Format, seconds};
+use exposition::Format;
+pub use exposition::{Exposition, Kind, Labels, seconds};
 
 /// Responds to a scrape.
 pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {

@@ -20,8 +20,8 @@ pub fn started(server: &Arc<Server>) {
         taken.is_ok().then_some(counts)
     });
     for worker in &all.workers {
-        if let Some((busy, open)) = own.and_then(|own| region.counts(own, worker.number)) {
-            worker.state.count_own(busy, open);
+        if let Some(own) = own.and_then(|own| region.counts(own, worker.number)) {
+            worker.state.count_own(&own);
         }
     }
 }

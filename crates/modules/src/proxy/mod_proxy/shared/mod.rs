@@ -3,6 +3,7 @@
 
 mod balancer_state;
 mod child;
+mod gauges;
 mod lock;
 mod persist;
 mod region;
@@ -12,7 +13,8 @@ mod words;
 
 pub use balancer_state::{BalancerState, Changed};
 pub use child::{ended, started};
+pub use gauges::{AllGauges, Gauges};
 pub use lock::Locked;
 pub use persist::save;
 pub use region::{share, take_lease};
-pub use state::{NAME_BYTES, State};
+pub use state::{Meters, NAME_BYTES, State};

@@ -7,21 +7,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use server::host::Server;
 
+use super::gauges::OwnGauges;
 use super::{balancer_state, persist, state};
+use crate::lease;
 use crate::proxy::mod_proxy::workers::{Balancer, Worker, Workers};
 use crate::proxy::mod_proxy::{Proxy, Settings};
 
 /// Raised when the layout changes: regions outlive the executable.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 /// The processes whose requests in progress are counted apart.
 const ROWS: usize = 512;
 /// The words before the balancers; the first tells whether the region has been filled.
 const HEAD: usize = 8;
 
-/// The word of the lease: process id, and the second of its renewal.
+/// The counts that a process has of a worker.
+const KINDS: usize = 5;
+
+/// The word of the lease.
 const LEASE: usize = 1;
-/// How long a lease lasts, seconds.
-const LEASE_S: u64 = 3;
 
 /// The regions of this process, for what is to be done when a child ends.
 static REGIONS: Mutex<Vec<Region>> = Mutex::new(Vec::new());
@@ -36,6 +39,15 @@ pub(super) struct Region {
     workers: usize,
 }
 
+/// The counts of a process for a worker.
+pub(super) struct OwnCounts {
+    /// Requests in progress.
+    pub busy: &'static AtomicU64,
+    /// Connections, if all processes share a limit (`maxtotal`).
+    pub open: &'static AtomicU64,
+    pub gauges: OwnGauges,
+}
+
 impl Region {
     fn balancer(&self, number: usize) -> Option<&'static [AtomicU64; balancer_state::WORDS]> {
         let at = HEAD + number * balancer_state::WORDS;
@@ -47,16 +59,14 @@ impl Region {
         self.words.get(at..)?.first_chunk().filter(|_| number < self.workers)
     }
 
-    /// The counts of one worker in the row of a process: requests, and connections.
-    pub(super) fn counts<'w>(
-        &self,
-        counts: &'w [AtomicU64],
-        number: usize,
-    ) -> Option<(&'w AtomicU64, &'w AtomicU64)> {
-        Some((counts.get(number)?, counts.get(self.workers + number)?))
+    /// The counts of one worker in the row of a process.
+    pub(super) fn counts(&self, counts: &'static [AtomicU64], number: usize) -> Option<OwnCounts> {
+        let of = |kind: usize| counts.get(kind * self.workers + number);
+        let gauges = OwnGauges { open: of(2)?, idle: of(3)?, waiting: of(4)? };
+        Some(OwnCounts { busy: of(0)?, open: of(1)?, gauges })
     }
 
-    /// The rows of processes: each the id of its process, and two counts by worker.
+    /// The rows of processes: each the id of its process, and [`KINDS`] counts by worker.
     pub(super) fn rows(&self) -> impl Iterator<Item = &'static [AtomicU64]> {
         let at = words_before_rows(self.balancers, self.workers);
         self.words.get(at..).unwrap_or_default().chunks_exact(row_words(self.workers))
@@ -70,10 +80,10 @@ impl Region {
                 continue;
             }
             for number in 0..self.workers {
-                if let (Some(words), Some((busy, open))) =
-                    (self.worker(number), self.counts(counts, number))
+                if let (Some(words), Some(own)) = (self.worker(number), self.counts(counts, number))
                 {
-                    state::forget(words, busy.swap(0, Relaxed), open.swap(0, Relaxed));
+                    state::forget(words, own.busy.swap(0, Relaxed), own.open.swap(0, Relaxed));
+                    own.gauges.clear();
                 }
             }
             owner.store(0, Relaxed);
@@ -88,7 +98,7 @@ impl Region {
 
 const fn row_words(workers: usize) -> usize {
     // Rows begin with a cache line: each is another process's.
-    (1 + 2 * workers).next_multiple_of(8)
+    (1 + KINDS * workers).next_multiple_of(8)
 }
 
 const fn words_before_rows(balancers: usize, workers: usize) -> usize {
@@ -122,22 +132,13 @@ pub fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Renews this process's lease of work that one process does, or takes that of a process which has
-/// not renewed its own for [`LEASE_S`]; returns whether this process has it.
+/// Whether this process does the work that one process does, from now on or still.
 pub fn take_lease(now_s: u64) -> bool {
     let regions = REGIONS.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(word) = regions.last().and_then(|region| region.words.get(LEASE)) else {
         return false;
     };
-    let (pid, now) = (u64::from(std::process::id()), now_s & u64::from(u32::MAX));
-    let old = word.load(Relaxed);
-    let (holder, renewed) = (old >> 32, old & u64::from(u32::MAX));
-    if holder == pid && renewed == now {
-        return true;
-    }
-    let is_over = now.saturating_sub(renewed) > LEASE_S || renewed > now;
-    (holder == pid || is_over)
-        && word.compare_exchange(old, pid << 32 | now, Relaxed, Relaxed).is_ok()
+    lease::take(word, now_s)
 }
 
 /// A child has ended: what it counted as in progress is not any more.

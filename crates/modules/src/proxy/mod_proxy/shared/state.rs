@@ -2,7 +2,10 @@
 
 mod checks;
 mod kept;
+mod meters;
 mod open;
+
+pub use meters::Meters;
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -10,6 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mpm::shared::SeqBytes;
 
+use super::gauges::OwnGauges;
+use super::region::OwnCounts;
 use super::words::{Words, words_of};
 use crate::proxy::mod_proxy::pool::Queue;
 use crate::proxy::mod_proxy::status::Status;
@@ -53,7 +58,10 @@ enum At {
 }
 
 const NUMBERS: usize = 24;
-const ROUTE: usize = NUMBERS;
+/// Where the meters begin, which are no part of what BalancerPersist keeps, and how many there are.
+const METERS_AT: usize = NUMBERS;
+const METERS: usize = 8;
+const ROUTE: usize = METERS_AT + METERS;
 const REDIRECT: usize = ROUTE + words_of(TEXT_BYTES);
 const CHECK_URI: usize = REDIRECT + words_of(TEXT_BYTES);
 const CHECK_CONDITION: usize = CHECK_URI + words_of(TEXT_BYTES);
@@ -71,6 +79,8 @@ pub struct State {
     own_busy: OnceLock<&'static AtomicU64>,
     /// Those of the connections that all processes count together.
     own_open: OnceLock<&'static AtomicU64>,
+    /// What this process tells of its connections.
+    own_gauges: OnceLock<OwnGauges>,
     /// Open connections of this process, idle ones included (`max`).
     pub open: AtomicU64,
     /// Requests that wait for one of these connections.
@@ -104,14 +114,20 @@ impl State {
     }
 
     /// Counts this process's requests and connections there, too.
-    pub(super) fn count_own(&self, busy: &'static AtomicU64, open: &'static AtomicU64) {
-        let _ = self.own_busy.set(busy);
-        let _ = self.own_open.set(open);
+    pub(super) fn count_own(&self, own: &OwnCounts) {
+        let _ = self.own_busy.set(own.busy);
+        let _ = self.own_open.set(own.open);
+        let _ = self.own_gauges.set(own.gauges);
+    }
+
+    /// Where this process tells of its connections; `None` if it has no row of the region.
+    pub fn own_gauges(&self) -> Option<&OwnGauges> {
+        self.own_gauges.get()
     }
 
     /// Sets what the configuration says.
     fn reset(&self, parameters: &Parameters) {
-        for (place, word) in self.words.all().iter().enumerate().take(NUMBERS) {
+        for (place, word) in self.words.all().iter().enumerate().take(NUMBERS + METERS) {
             if place != At::Busy as usize && place != At::Open as usize {
                 word.store(0, Relaxed);
             }

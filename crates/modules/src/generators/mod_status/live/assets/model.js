@@ -94,6 +94,8 @@ class Model {
     const sum = (name) => loops.reduce((all, seen) => all + seen[name], 0);
     const connections = ["writing", "reading", "keep_alive", "closing"].map(sum);
     const summary = { sample, connections, open: sum("connections"), rate: null, hosts: [] };
+    const oldest = this.samples[0];
+    summary.workers = this.workersNow(sample, oldest, (sample.now - oldest.now) / 1000);
     if (!last) {
       summary.hosts = sample.hosts.map((host) => this.hostNow(host, null, sample, 1));
       return summary;
@@ -133,6 +135,24 @@ class Model {
       sent: past ? grown(host.bytes, past.bytes) / window : null,
       all: host.classes.reduce((sum, count) => sum + count, 0),
     };
+  }
+
+  // Rates and means are those of the last seconds.
+  workersNow(sample, first, window) {
+    const key = (worker) => `${worker.host} ${worker.balancer} ${worker.name}`;
+    const early = new Map((first.workers || []).map((worker) => [key(worker), worker]));
+    return (sample.workers || []).map((worker) => {
+      const past = early.get(key(worker));
+      const more = (name) => (past ? grown(worker[name], past[name]) : 0);
+      const mean = (sum, count) => (more(count) > 0 ? more(sum) / more(count) : null);
+      return {
+        ...worker,
+        rate: past && window > 0 ? more("requests") / window : null,
+        connect: mean("connect_us", "connects"),
+        first_byte: mean("response_us", "responses"),
+        failing: more("failures") > 0,
+      };
+    });
   }
 
   append(sample) {

@@ -206,6 +206,31 @@ function showHosts(now) {
   }));
 }
 
+function workerRow(worker) {
+  const ms = (us) => shortTime(us === null ? null : us / 1000);
+  const state = element("span", worker.usable ? "chip good" : "chip warn", worker.status);
+  const texts = [shortNumber(worker.rate), shortNumber(worker.busy), shortNumber(worker.idle),
+    shortNumber(worker.waiting), ms(worker.connect), ms(worker.first_byte),
+    shortNumber(worker.failures), shortNumber(worker.repeats), shortNumber(worker.requests)];
+  const name = element("td", "", worker.name);
+  if (worker.balancer) name.append(" ", element("span", "quiet", worker.balancer));
+  const row = element("tr", "", name, element("td", "", state),
+    ...texts.map((text) => element("td", "", text)));
+  if (worker.failing) row.children[8].className = "bad";
+  if (worker.waiting > 0) row.children[5].className = "bad";
+  if (!worker.rate) row.children[2].className = "none";
+  return row;
+}
+
+// Where nothing is proxied there is no such card.
+function showWorkers(now) {
+  const { workers } = now;
+  document.getElementById("workers-card").hidden = workers.length === 0;
+  const failed = workers.filter((worker) => !worker.usable).length;
+  put("workers-more", `${plural(workers.length, "backend")}${failed ? `, ${failed} left alone` : ""}`);
+  document.querySelector("#workers tbody").replaceChildren(...workers.slice(0, 100).map(workerRow));
+}
+
 function showGenerations(now) {
   const { sample } = now;
   const all = new Map();
@@ -262,6 +287,12 @@ function writeJournal(sample, last) {
       if (more > 0 && name !== "migrations") lines.push(`${WORDS[name]} +${more.toLocaleString("en")}`);
     }
   }
+  const before = new Map((last?.workers || []).map((worker) => [worker.name, worker.usable]));
+  for (const { name, usable } of last ? sample.workers || [] : []) {
+    if (before.has(name) && before.get(name) !== usable) {
+      lines.push(`${name} ${usable ? "is back" : "is left alone"}`);
+    }
+  }
   for (const text of lines) {
     place.prepend(element("li", "", element("time", "", clockText(sample.now / 1000)), text));
   }
@@ -274,6 +305,7 @@ function showAll(model) {
   showTiles(now);
   showLoops(model);
   showHosts(now);
+  showWorkers(now);
   showGenerations(now);
   showCounters(now);
 }
