@@ -35,6 +35,11 @@ pub fn of(server: &Arc<Server>) -> Result<Settings, String> {
     }
     let globals = globals(server);
     let (kind, numbers) = Numbers::of(server).ok_or("no MPM is active")?;
+    // A thread of worker serves one connection, a loop of event or loop more.
+    let programs_max = match kind {
+        Kind::Worker => numbers.max_request_workers,
+        Kind::Prefork | Kind::Event | Kind::Loop => numbers.admitted(),
+    };
     let wait = settings(server).and_then(|mpm| mpm.graceful_shutdown_timeout_s.0.get().copied());
     let affinity = affinity(globals);
     Ok(Settings {
@@ -63,7 +68,7 @@ pub fn of(server: &Arc<Server>) -> Result<Settings, String> {
         counted_hosts: server.counted_hosts(),
         extended_status: globals.extended_status.or(false),
         affinity,
-        companions: companions(server, numbers.admitted())?,
+        companions: companions(server, programs_max)?,
     })
 }
 

@@ -84,7 +84,7 @@ pub async fn explain(
         }
     }
     filter::apply_all(&mut request).await;
-    let framing = respond::finish_headers(&mut request, may_keep);
+    let framing = respond::finish_headers(&mut request, may_keep).await;
     let mut head = Vec::new();
     respond::write_head(&request, framing, &mut head);
     Some(Explained { request, framing, head })

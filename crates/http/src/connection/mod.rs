@@ -57,7 +57,7 @@ const RANGES_KEPT: usize = 16;
 /// A connection's own state.
 pub(crate) struct Connection {
     engine: Rc<Service>,
-    /// `None` only while a request's body is read ([`request_body`]).
+    /// `None` only while a request's body may be read ([`request_body`]).
     stream: Option<Stream>,
     info: Rc<ConnectionInfo>,
     /// Responses sent.
@@ -89,6 +89,8 @@ pub(crate) struct Active {
     ranges: Vec<ByteRange>,
     /// What the connection becomes after the last response.
     tunnel: Option<Box<tunnel::Begun>>,
+    /// The request's body, if the response's reads it.
+    upload: Option<request_body::Shared>,
 }
 
 impl Active {
@@ -105,6 +107,7 @@ impl Active {
             known: None,
             ranges: Vec::new(),
             tunnel: None,
+            upload: None,
         }
     }
 
@@ -124,6 +127,7 @@ impl Active {
         self.ranges.clear();
         self.ranges.shrink_to(RANGES_KEPT);
         self.tunnel = None;
+        self.upload = None;
     }
 }
 

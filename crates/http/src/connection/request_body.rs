@@ -153,6 +153,39 @@ pub(super) async fn detach(
     keep
 }
 
+/// Takes the stream of a body that is read on while the response is sent.
+pub(super) fn take_stream(shared: &Shared) -> Option<Stream> {
+    shared.borrow_mut().as_mut().and_then(|pipe| pipe.stream.take())
+}
+
+/// Lends the stream to such a body while the response's is polled.
+pub(super) fn lend<T>(stream: &mut Option<Stream>, shared: &Shared, poll: impl FnOnce() -> T) -> T {
+    if let Some(pipe) = shared.borrow_mut().as_mut() {
+        pipe.stream = stream.take();
+    }
+    let polled = poll();
+    *stream = take_stream(shared);
+    polled
+}
+
+/// As [`detach`], after the response to a request whose body was read meanwhile. Nothing more is
+/// read if it `has_failed`.
+pub(super) async fn detach_late(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+    shared: Shared,
+    has_failed: bool,
+) -> bool {
+    if let Some(pipe) = shared.borrow_mut().as_mut() {
+        pipe.stream = connection.stream.take();
+        if has_failed {
+            pipe.state = State::Failed;
+        }
+    }
+    detach(connection, active, request, Some(shared)).await
+}
+
 /// Passes trailer fields to the request; with `MergeTrailers On` also as header fields.
 fn take_trailers(request: &mut Request, trailers: Table) {
     if request.host.core.merge_trailers.or(false) {

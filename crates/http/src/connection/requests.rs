@@ -10,7 +10,7 @@ use server::hooks::{Phase, Verdict};
 use server::log::Level;
 use server::process;
 use server::request::{CLOSES_SILENTLY, Request, Unhosted};
-use wire::{HeadError, HeadOptions, Progress};
+use wire::{HeadError, HeadFlags, HeadOptions, Progress};
 
 use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
@@ -301,7 +301,13 @@ pub(super) async fn make(
         request.depends.pure &= errors::is_reusable(request, status);
         errors::die(request, status).await;
     }
-    let body_done = request_body::detach(connection, active, request, pipe).await;
+    let body_done = match pipe {
+        Some(pipe) if request.response.reads_request && !matches!(verdict, Verdict::Status(_)) => {
+            active.upload = Some(pipe);
+            !active.head.flags.has(HeadFlags::CLOSE_AFTER)
+        }
+        pipe => request_body::detach(connection, active, request, pipe).await,
+    };
     if !matches!(fill, Fill::None) && fill::is_whole(request) {
         filter::apply_all(request).await;
         fill::store(connection, active, request, fill).await;
@@ -328,8 +334,16 @@ async fn finish(
 ) -> io::Result<bool> {
     filter::apply_all(&mut request).await;
     let may_keep = may_keep && !connection.engine.draining.get();
-    let framing = respond::finish_headers(&mut request, may_keep);
-    let sent = send::response(connection, active, &mut request, framing).await;
+    let framing = respond::finish_headers(&mut request, may_keep).await;
+    let upload = active.upload.take();
+    let sent = send::response(connection, active, &mut request, framing, upload.as_ref()).await;
+    let mut keeps = framing.keep;
+    if let Some(upload) = upload {
+        let has_failed = sent.outcome.is_err();
+        let detached =
+            request_body::detach_late(connection, active, &mut request, upload, has_failed);
+        keeps &= Box::pin(detached).await;
+    }
     if request.handler_of_type {
         request.handler = None;
     }
@@ -337,7 +351,7 @@ async fn finish(
     let has_log = !request.plan.phase(Phase::LogTransaction).is_empty();
     connection.finish(&mut request, &sent, has_log).await;
     request.renew();
-    sent.outcome.map(|()| framing.keep)
+    sent.outcome.map(|()| keeps)
 }
 
 /// Takes a request from the loop's pool: the one that was used last, which is still in the

@@ -1,13 +1,14 @@
 //! Sends a response.
 
 use std::io;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use rt::Stream;
 
 use super::finish::Sent;
+use super::request_body::{self, Shared};
 use super::{Active, Connection, dump};
 use crate::respond::{Framing, Length};
 use crate::service::OUTPUT_BYTES;
@@ -17,14 +18,43 @@ use server::request::Request;
 /// Most bytes of a file that is read and sent with the head in one call.
 const ONE_SEND_BYTES: u64 = 16 * 1024;
 
-/// Sends head and body.
+/// Where a response goes.
+struct Outlet<'c> {
+    /// The connection's; present.
+    stream: &'c mut Option<Stream>,
+    /// The rest of the request's body, if the response's reads it.
+    upload: Option<&'c Shared>,
+}
+
+impl Outlet<'_> {
+    fn stream(&mut self) -> io::Result<&mut Stream> {
+        self.stream.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut Body,
+    ) -> Poll<Option<io::Result<Chunk>>> {
+        match self.upload {
+            Some(upload) => request_body::lend(self.stream, upload, || body.poll_chunk(cx)),
+            None => body.poll_chunk(cx),
+        }
+    }
+}
+
+/// Sends head and body; `upload` is the rest of the request's body, if the response's reads it.
 pub(super) async fn response(
     connection: &mut Connection,
     active: &mut Active,
     request: &mut Request,
     framing: Framing,
+    upload: Option<&Shared>,
 ) -> Sent {
     let says_keep = framing.says_keep;
+    if let Some(upload) = upload {
+        connection.stream = request_body::take_stream(upload);
+    }
     let Some(stream) = connection.stream.as_mut() else {
         return Sent { began: 0, says_keep, outcome: Ok(()) };
     };
@@ -61,10 +91,12 @@ pub(super) async fn response(
         interims
     } else if request.head.header_only || framing.length == Length::None {
         stream.write_all(output, timeout).await
-    } else if framing.length == Length::Chunked {
-        chunked(stream, output, body, timeout, request, &mut given).await
     } else {
-        plain(stream, output, body, timeout, &mut given).await
+        let outlet = Outlet { stream: &mut connection.stream, upload };
+        match framing.length {
+            Length::Chunked => chunked(outlet, output, body, timeout, request, &mut given).await,
+            _ => plain(outlet, output, body, timeout, &mut given).await,
+        }
     };
     request.response.bytes_sent = given;
     Sent { began, says_keep, outcome }
@@ -111,7 +143,7 @@ fn at_once(
 /// Sends a body unchanged: its length is known, or it ends with the connection. `given` counts its
 /// bytes, as in Apache: once they are to be sent, whatever the client takes of them.
 async fn plain(
-    stream: &mut Stream,
+    mut outlet: Outlet<'_>,
     output: &mut Vec<u8>,
     body: Body,
     timeout: Duration,
@@ -120,23 +152,23 @@ async fn plain(
     let known = body.length();
     *given = known.unwrap_or(0);
     match body {
-        Body::Empty => stream.write_all(output, timeout).await,
-        Body::Bytes(bytes) => whole(stream, output, &bytes, timeout).await,
+        Body::Empty => outlet.stream()?.write_all(output, timeout).await,
+        Body::Bytes(bytes) => whole(outlet.stream()?, output, &bytes, timeout).await,
         Body::File(slice) if slice.length <= ONE_SEND_BYTES => {
             let bytes = read(&slice)?;
-            whole(stream, output, &bytes, timeout).await
+            whole(outlet.stream()?, output, &bytes, timeout).await
         }
         mut body => {
-            while let Some(chunk) = next(stream, output, &mut body, timeout).await? {
+            while let Some(chunk) = next(&mut outlet, output, &mut body, timeout).await? {
                 if known.is_none() {
                     *given += length(&chunk);
                 }
-                piece(stream, output, &mut body, chunk, timeout).await?;
+                piece(&mut outlet, output, &mut body, chunk, timeout).await?;
             }
             if !output.is_empty() {
-                stream.write_all(output, timeout).await?;
+                outlet.stream()?.write_all(output, timeout).await?;
             }
-            stream.flush(timeout).await
+            outlet.stream()?.flush(timeout).await
         }
     }
 }
@@ -151,25 +183,25 @@ fn length(chunk: &Chunk) -> u64 {
 
 /// The next piece of a body. What is in `output` is sent before waiting for it.
 async fn next(
-    stream: &mut Stream,
+    outlet: &mut Outlet<'_>,
     output: &mut Vec<u8>,
     body: &mut Body,
     timeout: Duration,
 ) -> io::Result<Option<Chunk>> {
-    let at_once = std::future::poll_fn(|cx| Poll::Ready(body.poll_chunk(cx))).await;
+    let at_once = std::future::poll_fn(|cx| Poll::Ready(outlet.poll_chunk(cx, body))).await;
     let next = match at_once {
         Poll::Ready(next) => next,
         Poll::Pending => {
             if !output.is_empty() {
-                ahead(body, stream.write_all(output, timeout)).await?;
+                ahead(body, outlet.stream()?.write_all(output, timeout)).await?;
                 output.clear();
             }
-            std::future::poll_fn(|cx| body.poll_chunk(cx)).await
+            std::future::poll_fn(|cx| outlet.poll_chunk(cx, body)).await
         }
     };
     if matches!(next, Some(Err(_))) {
         // The client gets what came before the body broke off.
-        stream.write_all(output, timeout).await?;
+        outlet.stream()?.write_all(output, timeout).await?;
     }
     next.transpose()
 }
@@ -189,7 +221,7 @@ async fn ahead<T>(body: &mut Body, sending: impl Future<Output = T>) -> T {
 
 /// Sends a piece after the bytes in `output`, or puts it there if it is short.
 async fn piece(
-    stream: &mut Stream,
+    outlet: &mut Outlet<'_>,
     output: &mut Vec<u8>,
     body: &mut Body,
     chunk: Chunk,
@@ -202,13 +234,14 @@ async fn piece(
         }
         Chunk::Bytes(bytes) => {
             let mut parts = [io::IoSlice::new(output), io::IoSlice::new(&bytes)];
-            ahead(body, stream.write_vectored(&mut parts, timeout)).await?;
+            ahead(body, outlet.stream()?.write_vectored(&mut parts, timeout)).await?;
         }
         Chunk::File(slice) => {
             let FileSlice { file, offset, length } = &slice;
-            ahead(body, stream.send_file(output, file, *offset, *length, timeout)).await?;
+            ahead(body, outlet.stream()?.send_file(output, file, *offset, *length, timeout))
+                .await?;
         }
-        Chunk::Flush => ahead(body, stream.write_all(output, timeout)).await?,
+        Chunk::Flush => ahead(body, outlet.stream()?.write_all(output, timeout)).await?,
     }
     output.clear();
     Ok(())
@@ -216,14 +249,14 @@ async fn piece(
 
 /// Sends a body of unknown length in chunks (RFC 9112 section 7.1); `given` counts its bytes.
 async fn chunked(
-    stream: &mut Stream,
+    mut outlet: Outlet<'_>,
     output: &mut Vec<u8>,
     mut body: Body,
     timeout: Duration,
     request: &Request,
     given: &mut u64,
 ) -> io::Result<()> {
-    while let Some(chunk) = next(stream, output, &mut body, timeout).await? {
+    while let Some(chunk) = next(&mut outlet, output, &mut body, timeout).await? {
         let chunk = match chunk {
             Chunk::Bytes(bytes) if bytes.is_empty() => continue,
             other => other,
@@ -233,7 +266,7 @@ async fn chunked(
         if length > 0 {
             output.extend_from_slice(format!("{length:x}\r\n").as_bytes());
         }
-        piece(stream, output, &mut body, chunk, timeout).await?;
+        piece(&mut outlet, output, &mut body, chunk, timeout).await?;
         if length > 0 {
             output.extend_from_slice(b"\r\n");
         }
@@ -245,7 +278,7 @@ async fn chunked(
         }
     }
     output.extend_from_slice(b"\r\n");
-    stream.write_all(output, timeout).await
+    outlet.stream()?.write_all(output, timeout).await
 }
 
 async fn whole(

@@ -27,6 +27,8 @@ pub(crate) struct ErrorLines {
     referer: Vec<u8>,
     /// The beginning of a line.
     pub buffer: Vec<u8>,
+    /// Where lines go beside the error log.
+    pub copy: Option<Box<dyn Fn(&[u8])>>,
 }
 
 impl ErrorLines {
@@ -42,6 +44,7 @@ impl ErrorLines {
             program: [b"stderr from ", program, b": "].concat(),
             referer: referer.map(|text| [b", referer: ", text].concat()).unwrap_or_default(),
             buffer: Vec::new(),
+            copy: None,
         }
     }
 
@@ -85,6 +88,9 @@ impl ErrorLines {
     /// Logs a line.
     pub fn log(&self, line: &[u8]) {
         self.log_about(Level::Error, self.number, &[&self.program, line].concat());
+        if let Some(copy) = &self.copy {
+            copy(line);
+        }
     }
 
     /// Logs something about the request.

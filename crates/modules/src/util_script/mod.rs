@@ -3,8 +3,10 @@
 
 pub(crate) mod environment;
 pub(crate) mod error_lines;
+pub(crate) mod exchange;
 pub(crate) mod head;
 pub(crate) mod program;
+pub(crate) mod prompt;
 pub(crate) mod redirect;
 pub(crate) mod variables;
 

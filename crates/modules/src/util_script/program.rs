@@ -11,7 +11,7 @@ use mpm::companion::{Limit, Limits, MESSAGE_BYTES_MAX, OrderWriter};
 use nix::sys::resource::RLIM_INFINITY;
 use rt::Pipe;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{SendFlags, send};
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use rustix::pipe::{PipeFlags, pipe_with};
 use server::core::ResourceLimit;
 use server::request::Request;
@@ -56,15 +56,20 @@ fn limit(setting: Option<&ResourceLimit>) -> Limit {
 }
 
 impl Program {
-    /// Has the companion start what `order` says.
+    /// Has the companion start what `order` says; its input is empty unless it `has_input`.
     ///
     /// # Errors
     /// `WouldBlock` if the companion takes no orders for `Timeout`; others if there are no
     /// descriptors, or the companion is gone.
-    pub async fn start(request: &Request, line: &Line, order: &[u8]) -> io::Result<Program> {
+    pub async fn start(
+        request: &Request,
+        line: &Line,
+        order: &[u8],
+        has_input: bool,
+    ) -> io::Result<Program> {
         let (begun, wait) = (Instant::now(), request.host.core.timeout());
         loop {
-            match Program::try_start(line, order) {
+            match Program::try_start(line, order, has_input) {
                 Err(error)
                     if error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < wait =>
                 {
@@ -79,9 +84,11 @@ impl Program {
     ///
     /// # Errors
     /// `WouldBlock` if too many orders wait to be received; see [`Program::start`].
-    pub fn try_start(line: &Line, order: &[u8]) -> io::Result<Program> {
+    pub fn try_start(line: &Line, order: &[u8], has_input: bool) -> io::Result<Program> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC);
         let ((input, own_input), (own_output, output)) = (pipe()?, pipe()?);
+        // Most requests have no body: their loop need not watch a pipe for one.
+        let own_input = has_input.then_some(own_input);
         let (own_errors, errors) = pipe()?;
         let file = match order.len() > MESSAGE_BYTES_MAX {
             true => Some(in_memory(order)?),
@@ -92,7 +99,7 @@ impl Program {
         descriptors.extend(file.as_ref().map(AsFd::as_fd));
         let answer = line.ask_with(message, &descriptors)?;
         Ok(Program {
-            input: Some(Pipe::writer(own_input)?),
+            input: own_input.map(Pipe::writer).transpose()?,
             output: Pipe::reader(own_output)?,
             errors: Some(Pipe::reader(own_errors)?),
             answer,
@@ -108,8 +115,15 @@ impl Program {
     }
 
     /// Its output has ended: what it has left running is not ended with it.
-    pub fn finish(self) {
+    pub fn finish(&self) {
         let _ = send(&self.answer, b"d", SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+
+    /// The same, and ends the program now, as if this were dropped.
+    pub fn release(&mut self) {
+        (self.input, self.errors) = (None, None);
+        self.finish();
+        let _ = shutdown(&self.answer, Shutdown::Both);
     }
 }
 

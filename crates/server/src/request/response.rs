@@ -54,6 +54,8 @@ pub struct Response {
     /// The handler passes all of its body at once, its end included, however long that takes to
     /// arrive: filters can wait for what they need of it.
     pub is_one_brigade: bool,
+    /// The body reads the rest of the request's: both are on their way at the same time.
+    pub reads_request: bool,
 }
 
 impl Default for Response {
@@ -80,6 +82,7 @@ impl Default for Response {
             keeps_origin: false,
             is_raw: false,
             is_one_brigade: false,
+            reads_request: false,
         }
     }
 }
@@ -103,8 +106,7 @@ impl Response {
             status, status_line, headers_out, err_headers_out, trailers_out, content_type,
             content_encoding, content_languages, body, tunnel, mtime_us, bytes_sent, expiry,
             filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
-            is_raw,
-            is_one_brigade,
+            is_raw, is_one_brigade, reads_request,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -117,6 +119,6 @@ impl Response {
         filters.clear();
         *allowed = MethodSet::EMPTY;
         (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
-        (*is_raw, *is_one_brigade) = (false, false);
+        (*is_raw, *is_one_brigade, *reads_request) = (false, false, false);
     }
 }

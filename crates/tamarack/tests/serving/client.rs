@@ -70,6 +70,11 @@ impl Client {
         self.socket.local_addr().unwrap().port()
     }
 
+    /// Another handle of the client's socket.
+    pub fn socket(&self) -> TcpStream {
+        self.socket.try_clone().unwrap()
+    }
+
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;
         self.stream.flush()

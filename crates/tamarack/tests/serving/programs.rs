@@ -34,15 +34,22 @@ wc -c
 echo done >\"$QUERY_STRING\"
 ";
 
-fn site(name: &str, mpm: &str, more: &str) -> Site {
+/// Writes a program.
+pub fn program(site: &Site, name: &str, text: &str) {
+    let path = format!("cgi-bin/{name}");
+    site.write(&path, text);
+    fs::set_permissions(site.path(&path), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A running server with programs, and a folder into which they may write.
+pub fn site(name: &str, mpm: &str, more: &str) -> Site {
     let mut site = Site::new(&format!("{name}-{mpm}"));
-    fs::create_dir_all(site.path("cgi-bin")).unwrap();
-    site.write("cgi-bin/run", SCRIPT);
-    fs::set_permissions(site.path("cgi-bin/run"), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::create_dir_all(site.path("told")).unwrap();
+    for folder in ["cgi-bin", "told"] {
+        fs::create_dir_all(site.path(folder)).unwrap();
+    }
     fs::set_permissions(site.path("told"), fs::Permissions::from_mode(0o777)).unwrap();
-    site.write("cgi-bin/talk", TALKER);
-    fs::set_permissions(site.path("cgi-bin/talk"), fs::Permissions::from_mode(0o755)).unwrap();
+    program(&site, "run", SCRIPT);
+    program(&site, "talk", TALKER);
     let module = if mpm == "prefork" { "cgi" } else { "cgid" };
     let modules = ["alias", "unixd", module];
     let modules = modules.map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));

@@ -13,8 +13,9 @@ use server::request_body::{BodyError, BodySource};
 use wire::Table;
 
 use super::ExtFilter;
-use super::exchange::{Broken, Exchange, Source};
 use super::order::{Start, add_variables, applies, find, is_removed, start, trace};
+use super::passage::{Broken, Passage};
+use crate::util_script::exchange::Source;
 use crate::util_script::program::Program;
 
 /// The variables of a request for its filters, whose names are not known yet.
@@ -69,7 +70,7 @@ enum Body {
     /// Nothing is read yet.
     Unread { source: Box<dyn BodySource>, start: Start, timeout: Duration },
     /// The program runs.
-    Running(Box<Exchange<Box<dyn BodySource>>>),
+    Running(Box<Passage<Box<dyn BodySource>>>),
     /// It could not be started.
     Failed,
     /// It has ended.
@@ -90,7 +91,7 @@ impl BodySource for Body {
             *self = std::mem::replace(self, Body::Ended).started();
         }
         let next = match self {
-            Body::Running(exchange) => ready!(exchange.poll_output(cx, true)),
+            Body::Running(passage) => ready!(passage.poll_output(cx, true)),
             Body::Failed => Some(Err(Broken::Program(500))),
             Body::Unread { .. } | Body::Ended => None,
         };
@@ -110,10 +111,10 @@ impl Body {
     fn started(self) -> Body {
         let Body::Unread { source, start, timeout } = self else { return self };
         let Start { line, order, lines, logs_errors } = start;
-        match Program::try_start(&line, &order) {
+        match Program::try_start(&line, &order, true) {
             Ok(program) => {
                 let messages = (lines, logs_errors);
-                Body::Running(Box::new(Exchange::new(source, program, messages, timeout)))
+                Body::Running(Box::new(Passage::new(source, program, messages, timeout)))
             }
             Err(error) => {
                 lines.log(format!("can't be started: {error}").as_bytes());

@@ -4,10 +4,10 @@
 //! programs, as those of mod_cgi.
 
 mod define;
-mod exchange;
 mod input;
 mod order;
 mod output;
+mod passage;
 
 use conf::Arg;
 use server::context::{Override, Places};

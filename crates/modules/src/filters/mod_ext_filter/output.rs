@@ -4,7 +4,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
@@ -13,10 +13,12 @@ use server::errors;
 use server::filter::{Beginning, OutputFilter};
 use server::request::Request;
 
-use super::exchange::{Broken, Exchange, Source};
 use super::order::{add_variables, applies, find, is_removed, start, trace};
+use super::passage::{Broken, Passage};
 use crate::filters::rewritten::{Piece, Pieces};
+use crate::util_script::exchange::Source;
 use crate::util_script::program::Program;
+use crate::util_script::prompt::Prompt;
 
 /// A result of up to as many bytes has a length.
 const WHOLE_BYTES: usize = 64 * 1024;
@@ -95,7 +97,7 @@ async fn filtered(name: &str, request: &mut Request) -> Result<(), Failure> {
     }
     add_variables(request).await;
     let start = start(request, &filter).map_err(Failure::Unused)?;
-    let program = Program::start(request, &start.line, &start.order).await;
+    let program = Program::start(request, &start.line, &start.order, true).await;
     let program = program
         .map_err(|error| Failure::Unused(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)))?;
     if let Some(media_type) = &filter.out_type {
@@ -110,14 +112,14 @@ async fn filtered(name: &str, request: &mut Request) -> Result<(), Failure> {
     let is_stream = matches!(body, Body::Stream(_));
     let messages = (start.lines, start.logs_errors);
     let timeout = request.host.core.timeout();
-    let mut exchange = Exchange::new(Pieces::of(body), program, messages, timeout);
-    let (head, has_ended) = gather(&mut exchange, is_stream).await?;
+    let mut passage = Passage::new(Pieces::of(body), program, messages, timeout);
+    let (head, has_ended) = gather(&mut passage, is_stream).await?;
     request.response.body = match has_ended {
         true if head.is_empty() => Body::Empty,
         true => Body::Bytes(head),
         false => {
             let length = length.filter(|_| filter.preserves_length);
-            Body::Stream(Box::pin(Output { head, exchange, gave: false, length, given: 0 }))
+            Body::Stream(Box::pin(Prompt::new(Output { head, passage, length, given: 0 })))
         }
     };
     if has_ended {
@@ -129,13 +131,10 @@ async fn filtered(name: &str, request: &mut Request) -> Result<(), Failure> {
 
 /// Waits for the beginning of the output: for all of it if it is short, and the source is there at
 /// once. Returns whether that is all.
-async fn gather(
-    exchange: &mut Exchange<Pieces>,
-    is_stream: bool,
-) -> Result<(Bytes, bool), Failure> {
+async fn gather(passage: &mut Passage<Pieces>, is_stream: bool) -> Result<(Bytes, bool), Failure> {
     let mut head = BytesMut::new();
     loop {
-        let next = std::future::poll_fn(|cx| exchange.poll_output(cx, false)).await;
+        let next = std::future::poll_fn(|cx| passage.poll_output(cx, false)).await;
         match next {
             None => return Ok((head.freeze(), true)),
             Some(Ok(bytes)) => {
@@ -154,9 +153,7 @@ async fn gather(
 struct Output {
     /// What has been received of it already.
     head: Bytes,
-    exchange: Exchange<Pieces>,
-    /// Something was given since the last flush.
-    gave: bool,
+    passage: Passage<Pieces>,
     /// The length that the response has announced, bytes.
     length: Option<u64>,
     /// Bytes given.
@@ -168,7 +165,7 @@ impl Output {
         if !self.head.is_empty() {
             return Poll::Ready(Some(Ok(std::mem::take(&mut self.head))));
         }
-        self.exchange.poll_output(cx, false).map(|next| {
+        self.passage.poll_output(cx, false).map(|next| {
             next.map(|piece| {
                 piece.map_err(|broken| match broken {
                     Broken::Source(error) => error,
@@ -184,8 +181,8 @@ impl BodyStream for Output {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Chunk>>> {
-        match self.poll_piece(cx) {
-            Poll::Ready(Some(Ok(mut bytes))) => {
+        match ready!(self.poll_piece(cx)) {
+            Some(Ok(mut bytes)) => {
                 if let Some(length) = self.length {
                     let left = usize::try_from(length - self.given).unwrap_or(usize::MAX);
                     bytes.truncate(left);
@@ -194,17 +191,13 @@ impl BodyStream for Output {
                     }
                 }
                 self.given += bytes.len() as u64;
-                self.gave = true;
                 Poll::Ready(Some(Ok(Chunk::Bytes(bytes))))
             }
-            Poll::Ready(None) if self.length.is_some_and(|length| length > self.given) => {
+            None if self.length.is_some_and(|length| length > self.given) => {
                 Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())))
             }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
-            // The client gets what there is while the program makes more.
-            Poll::Pending if std::mem::take(&mut self.gave) => Poll::Ready(Some(Ok(Chunk::Flush))),
-            Poll::Pending => Poll::Pending,
+            None => Poll::Ready(None),
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
         }
     }
 

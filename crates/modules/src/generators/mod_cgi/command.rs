@@ -8,8 +8,9 @@ use std::time::Duration;
 use server::body::Body;
 use server::module::Module;
 use server::request::Request;
+use server::request_body::BodyIn;
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Upload};
 use super::output::Output;
 use super::respond::ERROR_LINE;
 use super::{Cgi, Cgid, order};
@@ -44,9 +45,9 @@ pub(crate) async fn run(request: &Request, command: &[u8]) -> io::Result<Body> {
     let spawner = spawner::of(request)
         .ok_or_else(|| io::Error::other("only a running server starts programs"))?;
     let (order, executed) = order::of_command(request, spawner, command).await;
-    let mut program = Program::start(request, &spawner.line, &order).await?;
-    program.input = None;
+    let program = Program::start(request, &spawner.line, &order, false).await?;
     let lines = ErrorLines::new(request, module, ERROR_LINE, &request.resource.filename);
     let timeout = timeout.unwrap_or_else(|| request.host.core.timeout());
-    Ok(Output::body(Conversation::new(program, executed, lines, timeout)).await)
+    let upload = Upload::new(BodyIn::default(), 0);
+    Ok(Output::body(Conversation::new(upload, program, executed, lines, timeout)).await)
 }

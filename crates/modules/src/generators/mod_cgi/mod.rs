@@ -56,18 +56,22 @@ trait Kind: Module<Server = Settings, Dir = Directory> {
     const NOT_STARTED: u32;
     /// The message for a body that can't be read.
     const UNREAD: u32;
+    /// Whether `ScriptLog` has the lines of standard error, too: mod_cgid's daemon keeps them.
+    const LOGS_ERRORS: bool;
 }
 
 impl Kind for Cgi {
     const REFUSED: [u32; 5] = [2809, 2810, 2811, 2812, 2813];
     const NOT_STARTED: u32 = 1223;
     const UNREAD: u32 = 1225;
+    const LOGS_ERRORS: bool = true;
 }
 
 impl Kind for Cgid {
     const REFUSED: [u32; 5] = [1262, 1263, 1264, 1265, 1266];
     const NOT_STARTED: u32 = 1252;
     const UNREAD: u32 = 1270;
+    const LOGS_ERRORS: bool = false;
 }
 
 impl Module for Cgi {

@@ -16,10 +16,10 @@ use wire::Method;
 use wire::script_head::{ScriptFault, ScriptHead};
 
 use super::Kind;
-use super::conversation::{Broken, Conversation};
+use super::conversation::{Broken, Conversation, Upload};
 use super::order;
 use super::output::{Output, Unsent};
-use super::script_log::Entry;
+use super::script_log::{Entry, Messages};
 use crate::arch::mod_unixd::spawner;
 use crate::proxy::mod_proxy::relay::Announced;
 use crate::util_script::error_lines::ErrorLines;
@@ -94,13 +94,9 @@ pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request)
         Ok(conversation) => conversation,
         Err(status) => return Verdict::Status(status),
     };
-    let mut kept = Vec::new();
-    if bound.server.log.path.is_some() && matches!(request.head.method, Method::POST | Method::PUT)
-    {
-        kept.reserve_exact(bound.server.log.buffer);
-    }
-    if let Err(why) = conversation.send(request, &mut kept).await {
-        return Verdict::Status(unsent::<M>(request, &why));
+    match conversation.send(request).await {
+        Ok(is_sending) => request.response.reads_request = is_sending,
+        Err(why) => return Verdict::Status(broken::<M>(request, &why, &mut conversation)),
     }
     if is_raw(request) {
         return raw(request, conversation).await;
@@ -108,6 +104,9 @@ pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request)
     let mut head = ScriptHead::new();
     let read = conversation.read_head(&mut head).await;
     put::<M>(request, &head, read.is_ok());
+    if let Some(messages) = &conversation.messages {
+        messages.status.set(request.response.status);
+    }
     match read {
         Ok(()) => answer(request, &head, conversation).await,
         Err(why) => {
@@ -118,7 +117,7 @@ pub(super) async fn respond<M: Kind>(bound: Bound<'_, M>, request: &mut Request)
                 request.response.status = 200;
             }
             let status = broken::<M>(request, &why, &mut conversation);
-            fail(bound, request, status, (&why, &kept), conversation).await
+            fail(bound, request, status, &why, conversation).await
         }
     }
 }
@@ -129,7 +128,8 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
     let program = match spawner::of(request) {
         Some(spawner) => {
             let (order, executed) = order::of(request, spawner).await;
-            let program = Program::start(request, &spawner.line, &order).await;
+            let has_input = !request.body_in.is_empty();
+            let program = Program::start(request, &spawner.line, &order, has_input).await;
             program.map(|program| (program, executed))
         }
         None => Err(io::Error::other("only a running server starts programs")),
@@ -140,7 +140,17 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
             let file = &request.resource.filename;
             let lines = ErrorLines::new(request, M::FILE, ERROR_LINE, file);
             let timeout: Duration = timeout.unwrap_or_else(|| request.host.core.timeout());
-            Ok(Conversation::new(program, executed, lines, timeout))
+            let keeps = bound.server.log.path.is_some()
+                && matches!(request.head.method, Method::POST | Method::PUT);
+            let kept_bytes = if keeps { bound.server.log.buffer } else { 0 };
+            let upload = Upload::new(std::mem::take(&mut request.body_in), kept_bytes);
+            let mut conversation = Conversation::new(upload, program, executed, lines, timeout);
+            if M::LOGS_ERRORS
+                && let Some(messages) = Messages::new(&bound.server.log, request)
+            {
+                conversation.copy_messages(messages);
+            }
+            Ok(conversation)
         }
         Err(error) => {
             let file = BStr::new(&request.resource.filename);
@@ -148,18 +158,6 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
             request.log::<M>(Level::Error, M::NOT_STARTED, text);
             Err(if error.kind() == io::ErrorKind::WouldBlock { 503 } else { 500 })
         }
-    }
-}
-
-/// The status of the response to a request whose body did not reach the program.
-fn unsent<M: Kind>(request: &Request, why: &Broken) -> u16 {
-    match why {
-        Broken::Client(error) => {
-            let text = format_args!("Error reading request entity data");
-            request.log::<M>(Level::Error, M::UNREAD, text);
-            error.status(request)
-        }
-        _ => 504,
     }
 }
 
@@ -194,7 +192,7 @@ async fn answer(
             true => {
                 // The program may do more than write. If it does not end, it is ended.
                 let output = conversation.rest().await;
-                if conversation.has_ended {
+                if conversation.exchange.has_ended {
                     conversation.end().await;
                 }
                 let told = request.response.headers_out.get(b"Content-Length");
@@ -216,7 +214,8 @@ async fn answer(
 
 /// Logs why there is no head; returns the status of the response.
 fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversation) -> u16 {
-    let outcome = if conversation.has_ended { conversation.program.outcome() } else { None };
+    let exchange = &mut conversation.exchange;
+    let outcome = if exchange.has_ended { exchange.program.outcome() } else { None };
     match (outcome, why) {
         (Some(Outcome::Busy), _) => {
             let file = BStr::new(&request.resource.filename);
@@ -228,17 +227,23 @@ fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversat
             let cause = nix::errno::Errno::from_raw(errno).desc();
             let file = BStr::new(&conversation.executed);
             let line = format!("({errno}){cause}: exec of '{file}' failed");
-            conversation.lines.log(line.as_bytes());
+            exchange.lines.log(line.as_bytes());
         }
         _ => {}
     }
     match why {
         Broken::Fault(fault) => refuse::<M>(request, fault),
+        Broken::Late if exchange.is_sending() => 504,
         Broken::Late => {
             log::<M>(request, "Script timed out before returning headers", None);
             504
         }
-        Broken::Unreadable | Broken::Client(_) => 500,
+        Broken::Unreadable => 500,
+        Broken::Client(error) => {
+            let text = format_args!("Error reading request entity data");
+            request.log::<M>(Level::Error, M::UNREAD, text);
+            error.status(request)
+        }
     }
 }
 
@@ -249,21 +254,25 @@ async fn fail<M: Kind>(
     bound: Bound<'_, M>,
     request: &mut Request,
     status: u16,
-    (why, kept): (&Broken, &[u8]),
+    why: &Broken,
     mut conversation: Conversation,
 ) -> Verdict {
     let bad_line = match why {
         Broken::Fault(ScriptFault::Malformed(line)) => line.to_vec(),
         _ => Vec::new(),
     };
-    let is_late = matches!(why, Broken::Late);
+    // Such a program is ended with the conversation.
+    let is_stuck = matches!(why, Broken::Late | Broken::Client(_));
     if let Some(entry) = Entry::new(&bound.server.log, request, status) {
-        let entry = entry.head(request, kept, &bad_line);
-        let output = if is_late { Vec::new() } else { conversation.rest().await };
+        let entry = entry.head(request, conversation.kept(), &bad_line);
+        // What the program reports from now on follows the entry.
+        let messages = conversation.messages.clone();
+        messages.iter().for_each(|messages| messages.hold());
+        let output = if is_stuck { Vec::new() } else { conversation.rest().await };
         entry.output(&output).write(request).await;
+        messages.iter().for_each(|messages| messages.release());
     }
-    // One that is late is ended with the conversation.
-    if !is_late {
+    if !is_stuck {
         conversation.end().await;
     }
     Verdict::Status(status)

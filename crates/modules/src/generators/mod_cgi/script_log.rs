@@ -2,9 +2,10 @@
 //!
 //! Source: `log_script`, `log_scripterror`.
 
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rt::Work;
 use server::merge::Merge;
@@ -48,6 +49,14 @@ impl Entry {
     /// The beginning of an entry; `None` without a log.
     pub fn new(log: &ScriptLog, request: &Request, status: u16) -> Option<Entry> {
         let path = log.path.clone()?;
+        let mut text = Entry::request_line(request);
+        text.extend_from_slice(format!("%% {status} ").as_bytes());
+        text.extend_from_slice(&[request.resource.filename.as_slice(), b"\n"].concat());
+        Some(Entry { path, length: log.length, text })
+    }
+
+    /// The first line.
+    fn request_line(request: &Request) -> Vec<u8> {
         let seconds = i64::try_from(request.time_us / 1_000_000).unwrap_or(0);
         let mut text = format!("%% [{}] ", ctime(seconds)).into_bytes();
         let query = request.query();
@@ -58,9 +67,7 @@ impl Entry {
             text.extend_from_slice(&[b"?", query].concat());
         }
         text.extend_from_slice(&[b" ", &*request.protocol_name(), b"\n"].concat());
-        text.extend_from_slice(format!("%% {status} ").as_bytes());
-        text.extend_from_slice(&[request.resource.filename.as_slice(), b"\n"].concat());
-        Some(Entry { path, length: log.length, text })
+        text
     }
 
     /// Adds why the program was not started.
@@ -102,16 +109,69 @@ impl Entry {
     /// Appends the entry to the file, unless that is too long or can't be opened.
     pub async fn write(self, request: &Request) {
         let pool = request.engine.handle.blocking().clone();
-        let written = pool.run(Work::File, move || {
-            let Entry { path, length, text } = self;
-            let size = std::fs::metadata(&path).map_or(0, |file| file.len());
-            if i64::try_from(size).is_ok_and(|size| size > length) {
-                return;
-            }
-            if let Ok(file) = mpm::logfile::open_file(&path) {
-                let _ = File::from(file).write_all(&text);
-            }
-        });
-        let _ = written.await;
+        let _ = pool.run(Work::File, move || append(&self.path, self.length, &self.text)).await;
+    }
+}
+
+/// Appends to a log, unless that is too long or can't be opened.
+fn append(path: &Path, length: i64, text: &[u8]) {
+    let size = std::fs::metadata(path).map_or(0, |file| file.len());
+    if i64::try_from(size).is_ok_and(|size| size > length) {
+        return;
+    }
+    if let Ok(file) = mpm::logfile::open_file(path) {
+        let _ = File::from(file).write_all(text);
+    }
+}
+
+/// The lines of a program's standard error, of which mod_cgi makes an entry each.
+///
+/// Source: `log_script_err`
+pub(super) struct Messages {
+    path: PathBuf,
+    length: i64,
+    request_line: Vec<u8>,
+    file: Vec<u8>,
+    /// The status of the response so far.
+    pub status: Cell<u16>,
+    /// Entries that follow the one of the request, while that is in the making.
+    held: RefCell<Option<Vec<u8>>>,
+}
+
+impl Messages {
+    /// The messages of a request's program; `None` without a log.
+    pub fn new(log: &ScriptLog, request: &Request) -> Option<Messages> {
+        Some(Messages {
+            path: log.path.clone()?,
+            length: log.length,
+            request_line: Entry::request_line(request),
+            file: request.resource.filename.clone(),
+            status: Cell::new(request.response.status),
+            held: RefCell::default(),
+        })
+    }
+
+    /// Writes an entry, as the error log is written: at once, so that none is lost or late.
+    pub fn write(&self, line: &[u8]) {
+        let status = format!("%% {} ", self.status.get());
+        let parts =
+            [&*self.request_line, status.as_bytes(), &*self.file, b"\n%error\n", line, b"\n"];
+        let text = parts.concat();
+        match &mut *self.held.borrow_mut() {
+            Some(held) => held.extend_from_slice(&text),
+            None => append(&self.path, self.length, &text),
+        }
+    }
+
+    /// Keeps entries for [`Messages::release`].
+    pub fn hold(&self) {
+        self.held.replace(Some(Vec::new()));
+    }
+
+    /// Writes what was kept.
+    pub fn release(&self) {
+        if let Some(held) = self.held.take().filter(|held| !held.is_empty()) {
+            append(&self.path, self.length, &held);
+        }
     }
 }
