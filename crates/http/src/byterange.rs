@@ -8,7 +8,7 @@ use server::body::{Body, FileSlice};
 use server::core::{CoreDir, RangeLimit};
 use server::errors;
 use server::filter::{OutputFilter, Stage};
-use server::request::Request;
+use server::request::{Proxied, Request};
 use wire::conditional::{Condition, Validators, if_range};
 use wire::range::{self, ByteRange, RangeLimits, Selection};
 
@@ -41,10 +41,17 @@ struct Unsatisfiable;
 
 impl OutputFilter for RangeFilter {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        // A body changed by a filter has no known length, or does not match the validators.
-        let Some(length) = body.length() else { return body };
+        // A body changed by a filter has no known length, or does not match the validators. Of one
+        // that is still to come, or is only announced to HEAD, there is nothing to select from.
+        let Some(length) = body.length().filter(|_| !matches!(body, Body::Stream(_))) else {
+            return body;
+        };
+        // Without a length, the end of another server's response does not come with the rest.
+        let is_open = request.resource.proxied != Proxied::No
+            && !request.response.headers_out.contains(b"Content-Length");
         if request.response.status != 200
             || request.response.chunked
+            || is_open
             || request.head.headers_in.is_empty()
         {
             return body;

@@ -4,6 +4,7 @@
 //! requests from a [`service::Service`], gives each a body source of its own, runs
 //! [`server::process`], and frames the response itself. Nothing behind that call knows a socket.
 
+mod broken_fields;
 mod byterange;
 pub mod cache;
 pub mod connection;

@@ -1,10 +1,10 @@
 //! The head of a response: fields, framing, persistence (`ap_http_header_filter`).
 
 use server::errors::{EndsConnection, FailedInFilter, ends_connection};
-use server::hooks::Phase;
 use server::request::{CLOSES_SILENTLY, Request, Response};
 use wire::{HeadFlags, Method};
 
+use crate::broken_fields::{broken_field, replace_broken};
 use crate::vary;
 
 /// How a body is delimited.
@@ -32,11 +32,21 @@ pub struct Framing {
 }
 
 /// Sets fields and framing of a response before it is sent (`ap_http_header_filter`).
-pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
+pub async fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     prepare(request);
-    let broken = refuse_broken_fields(request);
-    let may_keep = may_keep && !broken;
-    let length = if broken { Length::UntilClose } else { frame(request) };
+    match broken_field(request) {
+        None => {
+            let length = frame(request);
+            framing(request, length, may_keep)
+        }
+        Some(field) => {
+            let length = Box::pin(replace_broken(request, &field)).await;
+            framing(request, length, false)
+        }
+    }
+}
+
+fn framing(request: &mut Request, length: Length, may_keep: bool) -> Framing {
     request.response.chunked = length == Length::Chunked;
     let responses = request.connection.keepalives.get();
     let is_silent = || request.notes.contains(CLOSES_SILENTLY);
@@ -48,7 +58,7 @@ pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
 }
 
 /// Prepares what does not depend on the connection: joined tables, removed fields, length.
-fn prepare(request: &mut Request) {
+pub(crate) fn prepare(request: &mut Request) {
     if !request.response.err_headers_out.is_empty() {
         let mut all = std::mem::take(&mut request.response.err_headers_out);
         all.extend(&request.response.headers_out);
@@ -106,63 +116,7 @@ fn join_languages(request: &mut Request) {
     request.response.headers_out.unset(b"Content-Language");
 }
 
-/// Makes a response with an invalid field a 500 that closes the connection (`check_headers`).
-fn refuse_broken_fields(request: &mut Request) -> bool {
-    let Some(name) = broken_field(request) else { return false };
-    let name = String::from_utf8_lossy(&name).into_owned();
-    let why = format!("Response header '{name}' contains invalid characters, aborting request");
-    request.log_core(server::log::Level::Error, 2430, &why, None);
-    request.response.headers_out.clear();
-    request.response.content_encoding = None;
-    request.response.content_languages.clear();
-    server::errors::make_page(request, 500, None);
-    request.response.status_line = None;
-    add_error_fields(request);
-    if broken_field(request).is_some() {
-        request.response.headers_out.clear();
-    }
-    request.response.chunked = true;
-    true
-}
-
-/// Adds the fields of `Header always` to an error response; a hook that would wait is skipped.
-fn add_error_fields(request: &mut Request) {
-    let plan = request.plan.clone();
-    for planned in plan.phase(Phase::InsertErrorFilter) {
-        let _ = planned.hook.run(request);
-    }
-    for mut attached in std::mem::take(&mut request.response.filters) {
-        let _ = attached.filter.prepare(request);
-        let body = std::mem::take(&mut request.response.body);
-        request.response.body = attached.filter.apply(request, body);
-    }
-    let mut all = std::mem::take(&mut request.response.err_headers_out);
-    all.extend(&request.response.headers_out);
-    request.response.headers_out = all;
-}
-
-/// The name of a field with a byte that is not allowed in a head.
-fn broken_field(request: &Request) -> Option<Vec<u8>> {
-    let is_bad_value = |text: &[u8]| !wire::chars::is_field_value(text);
-    let is_bad_name = |text: &[u8]| {
-        text.iter().fold(text.is_empty(), |any, b| any | (*b <= b' ') | (*b == b':') | (*b >= 0x7f))
-    };
-    let mut fields = request.response.headers_out.iter();
-    if let Some((name, _)) = fields.find(|(name, value)| is_bad_name(name) || is_bad_value(value)) {
-        return Some(name.to_vec());
-    }
-    let of_content = |value: &Option<Vec<u8>>| value.as_deref().is_some_and(is_bad_value);
-    if of_content(&request.response.content_type) {
-        return Some(b"Content-Type".to_vec());
-    }
-    if of_content(&request.response.content_encoding) {
-        return Some(b"Content-Encoding".to_vec());
-    }
-    let mut languages = request.response.content_languages.iter();
-    languages.any(|text| is_bad_value(text)).then(|| b"Content-Language".to_vec())
-}
-
-fn frame(request: &mut Request) -> Length {
+pub(crate) fn frame(request: &mut Request) -> Length {
     if request.response.is_raw {
         return Length::UntilClose;
     }

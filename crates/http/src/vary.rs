@@ -2,7 +2,7 @@
 
 use server::request::Request;
 
-/// Joins `Vary` fields without repetition, or to a single `*` (`fixup_vary`).
+/// Joins `Vary` fields without repetition (`fixup_vary`). A `*` stays among the others.
 pub(crate) fn join(request: &mut Request) {
     if !request.response.headers_out.contains(b"Vary") {
         return;
@@ -20,7 +20,5 @@ pub(crate) fn join(request: &mut Request) {
         // An empty field is sent unchanged.
         return;
     }
-    let has_star = names.iter().any(|name| name == b"*");
-    let joined = if has_star { b"*".to_vec() } else { names.join(&b","[..]) };
-    request.response.headers_out.set(b"Vary", &joined);
+    request.response.headers_out.set(b"Vary", &names.join(&b","[..]));
 }

@@ -226,9 +226,17 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     }
 }
 
+/// The fields of conditions (RFC 9110 section 13.1).
+const CONDITIONS: [&[u8]; 5] =
+    [b"If-Match", b"If-Unmodified-Since", b"If-None-Match", b"If-Modified-Since", b"If-Range"];
+
 /// The status from the request's conditions (`ap_meets_conditions`).
 pub(crate) fn condition(request: &mut Request) -> Option<u16> {
     if !wire::status::is_success(request.response.status) || request.response.no_local_copy {
+        return None;
+    }
+    let has_conditions = CONDITIONS.iter().any(|name| request.head.headers_in.contains(name));
+    if !has_conditions && request.depends.trace.is_none() {
         return None;
     }
     let now = i64::try_from(request.time_us / SECOND_US).unwrap_or(i64::MAX);
