@@ -27,7 +27,20 @@ impl OutputFilter for Pack {
     }
 
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let is_worth_it = body.length().is_none_or(|length| length > NOT_WORTH_BYTES);
+        let is_announced = matches!(body, Body::Stream(_)) && body.length().is_some();
+        if request.head.header_only && is_announced {
+            // Nothing is there of what another server would have sent.
+            return body;
+        }
+        // As in Apache, of a response in chunks the end is not there with what precedes it.
+        let is_open = request.response.chunked && !request.response.is_one_brigade;
+        if is_open && body.length() == Some(0) {
+            // Nothing precedes the end: the head has waited for it.
+            request.response.chunked = false;
+            return body;
+        }
+        let least = if is_open { 0 } else { NOT_WORTH_BYTES };
+        let is_worth_it = body.length().is_none_or(|length| length > least);
         if is_excluded(request) || !is_worth_it {
             return body;
         }

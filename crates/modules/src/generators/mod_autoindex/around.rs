@@ -13,7 +13,6 @@ use server::request::{FileKind, Request};
 use server::subrequest;
 
 use super::DirConfig;
-use super::item::{self, Facts};
 use super::options::Flags;
 
 /// Most bytes of a text file around a listing.
@@ -57,7 +56,7 @@ pub async fn head(
     title: &[u8],
     parts: &mut Parts,
 ) {
-    let name = item::find(&config.headers, &facts(&request.resource.filename)).map(<[u8]>::to_vec);
+    let name = config.header.get().cloned();
     let mut needs_preamble = true;
     let mut needs_heading = true;
     if let Some(name) = name {
@@ -94,7 +93,7 @@ pub async fn head(
 
 /// Writes the text after the list.
 pub async fn tail(config: &DirConfig, request: &mut Request, flags: Flags, parts: &mut Parts) {
-    let name = item::find(&config.readmes, &facts(&request.resource.filename)).map(<[u8]>::to_vec);
+    let name = config.readme.get().cloned();
     let (mut needs_signature, mut needs_end) = (true, true);
     if let Some(name) = name {
         match around(request, name, false).await {
@@ -117,10 +116,6 @@ pub async fn tail(config: &DirConfig, request: &mut Request, flags: Flags, parts
     if needs_end {
         parts.put(&b"</body></html>\n"[..]);
     }
-}
-
-fn facts(path: &[u8]) -> Facts<'_> {
-    Facts { path, ..Facts::default() }
 }
 
 fn preamble(config: &DirConfig, flags: Flags, title: &[u8], parts: &mut Parts) {

@@ -57,9 +57,9 @@ server::config! {
         /// `IndexIgnore`, `IndexIgnoreReset`
         pub ignored: Ignored,
         /// `HeaderName`
-        pub headers: Prepend<Item>,
+        pub header: Setting<Vec<u8>>,
         /// `ReadmeName`
-        pub readmes: Prepend<Item>,
+        pub readme: Setting<Vec<u8>>,
         /// `DefaultIcon`
         pub default_icon: Setting<Vec<u8>>,
         /// `IndexStyleSheet`

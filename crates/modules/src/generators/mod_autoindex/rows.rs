@@ -103,25 +103,13 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
     ),
     row(
         "HeaderName",
-        Takes::One(|cx, name| {
-            let item = Item::new(By::Section, b"", cx.path(), &name.text);
-            // The last line of a section counts alone.
-            cx.dir().headers = Default::default();
-            cx.dir().headers.push(item);
-            Ok(())
-        }),
+        Takes::One(|cx, name| text(cx, name, |dir| &mut dir.header)),
         "filename",
         "Sets the file that is shown above a listing.",
     ),
     row(
         "ReadmeName",
-        Takes::One(|cx, name| {
-            let item = Item::new(By::Section, b"", cx.path(), &name.text);
-            // The last line of a section counts alone.
-            cx.dir().readmes = Default::default();
-            cx.dir().readmes.push(item);
-            Ok(())
-        }),
+        Takes::One(|cx, name| text(cx, name, |dir| &mut dir.readme)),
         "filename",
         "Sets the file that is shown below a listing.",
     ),

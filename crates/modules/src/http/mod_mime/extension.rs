@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use server::merge::Merge;
 
-/// A property of an extension.
+/// The media type of an extension: the last line of a section counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Meaning {
     /// Not mentioned: inherited.
@@ -35,23 +35,58 @@ impl Merge for Meaning {
     }
 }
 
+/// Another property of an extension. Of a section that adds and removes it, the removal counts,
+/// whichever comes first, but only where the section merges with those before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Property {
+    /// `Add…`
+    value: Option<Vec<u8>>,
+    /// `Remove…`
+    is_removed: bool,
+}
+
+impl Property {
+    /// Sets the value.
+    pub fn add(&mut self, value: Vec<u8>) {
+        self.value = Some(value);
+    }
+
+    /// Removes the value when the section merges with those before.
+    pub fn remove(&mut self) {
+        self.is_removed = true;
+    }
+
+    /// The value, if there is one.
+    pub fn get(&self) -> Option<&[u8]> {
+        self.value.as_deref()
+    }
+}
+
+/// Source: `merge_mime_dir_configs`.
+impl Merge for Property {
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        let value = inner.value.as_ref().or(outer.value.as_ref()).filter(|_| !inner.is_removed);
+        Property { value: value.cloned(), is_removed: false }
+    }
+}
+
 server::config! {
     /// The properties of an extension.
     pub struct Extension {
         /// `AddType`
         pub media_type: Meaning,
         /// `AddEncoding`
-        pub encoding: Meaning,
+        pub encoding: Property,
         /// `AddLanguage`
-        pub language: Meaning,
+        pub language: Property,
         /// `AddHandler`
-        pub handler: Meaning,
+        pub handler: Property,
         /// `AddCharset`
-        pub charset: Meaning,
+        pub charset: Property,
         /// `AddInputFilter`: names separated by `;`.
-        pub input_filters: Meaning,
+        pub input_filters: Property,
         /// `AddOutputFilter`
-        pub output_filters: Meaning,
+        pub output_filters: Property,
     }
 }
 
@@ -74,12 +109,12 @@ impl Extensions {
 
 impl Merge for Extensions {
     fn merge(outer: &Self, inner: &Self) -> Self {
-        let mut merged = outer.0.clone();
-        for (name, extension) in &inner.0 {
-            let both = merged.get(name).map(|outer| Extension::merge(outer, extension));
-            merged.insert(name.clone(), both.unwrap_or_else(|| extension.clone()));
-        }
-        Extensions(merged)
+        let none = Extension::default();
+        let merged = |name: &Vec<u8>| {
+            let [outer, inner] = [outer, inner].map(|all| all.0.get(name).unwrap_or(&none));
+            (name.clone(), Extension::merge(outer, inner))
+        };
+        Extensions(outer.0.keys().chain(inner.0.keys()).map(merged).collect())
     }
 }
 

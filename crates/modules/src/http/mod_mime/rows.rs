@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     file_info(
         "AddEncoding",
         Takes::EachOf(|cx, value, extension| {
-            cx.dir().extensions.edit(&extension.text).encoding = Meaning::Is(lower(&value.text));
+            cx.dir().extensions.edit(&extension.text).encoding.add(lower(&value.text));
             Ok(())
         }),
         "encoding extension [extension] ...",
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     file_info(
         "AddLanguage",
         Takes::EachOf(|cx, value, extension| {
-            cx.dir().extensions.edit(&extension.text).language = Meaning::Is(lower(&value.text));
+            cx.dir().extensions.edit(&extension.text).language.add(lower(&value.text));
             Ok(())
         }),
         "language-tag extension [extension] ...",
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
         Takes::EachOf(|cx, value, extension| {
             let name = lower(&value.text);
             cx.target.check_handler(&name);
-            cx.dir().extensions.edit(&extension.text).handler = Meaning::Is(name);
+            cx.dir().extensions.edit(&extension.text).handler.add(name);
             Ok(())
         }),
         "handler-name extension [extension] ...",
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     file_info(
         "AddCharset",
         Takes::EachOf(|cx, value, extension| {
-            cx.dir().extensions.edit(&extension.text).charset = Meaning::Is(lower(&value.text));
+            cx.dir().extensions.edit(&extension.text).charset.add(lower(&value.text));
             Ok(())
         }),
         "charset extension [extension] ...",
@@ -63,8 +63,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     file_info(
         "AddInputFilter",
         Takes::EachOf(|cx, value, extension| {
-            cx.dir().extensions.edit(&extension.text).input_filters =
-                Meaning::Is(lower(&value.text));
+            cx.dir().extensions.edit(&extension.text).input_filters.add(lower(&value.text));
             Ok(())
         }),
         "filter[;filter...] extension [extension] ...",
@@ -73,8 +72,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     file_info(
         "AddOutputFilter",
         Takes::EachOf(|cx, value, extension| {
-            cx.dir().extensions.edit(&extension.text).output_filters =
-                Meaning::Is(lower(&value.text));
+            cx.dir().extensions.edit(&extension.text).output_filters.add(lower(&value.text));
             Ok(())
         }),
         "filter[;filter...] extension [extension] ...",
@@ -91,7 +89,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     remove(
         "RemoveEncoding",
         Takes::Each(|cx, extension| {
-            cx.dir().extensions.edit(&extension.text).encoding = Meaning::Removed;
+            cx.dir().extensions.edit(&extension.text).encoding.remove();
             Ok(())
         }),
         "Removes content-coding mappings for the given extensions.",
@@ -99,7 +97,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     remove(
         "RemoveLanguage",
         Takes::Each(|cx, extension| {
-            cx.dir().extensions.edit(&extension.text).language = Meaning::Removed;
+            cx.dir().extensions.edit(&extension.text).language.remove();
             Ok(())
         }),
         "Removes language mappings for the given extensions.",
@@ -107,7 +105,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     remove(
         "RemoveHandler",
         Takes::Each(|cx, extension| {
-            cx.dir().extensions.edit(&extension.text).handler = Meaning::Removed;
+            cx.dir().extensions.edit(&extension.text).handler.remove();
             Ok(())
         }),
         "Removes handler mappings for the given extensions.",
@@ -115,7 +113,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     remove(
         "RemoveCharset",
         Takes::Each(|cx, extension| {
-            cx.dir().extensions.edit(&extension.text).charset = Meaning::Removed;
+            cx.dir().extensions.edit(&extension.text).charset.remove();
             Ok(())
         }),
         "Removes charset mappings for the given extensions.",
@@ -123,7 +121,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     remove(
         "RemoveInputFilter",
         Takes::Each(|cx, extension| {
-            cx.dir().extensions.edit(&extension.text).input_filters = Meaning::Removed;
+            cx.dir().extensions.edit(&extension.text).input_filters.remove();
             Ok(())
         }),
         "Removes input-filter mappings for the given extensions.",
@@ -131,7 +129,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     remove(
         "RemoveOutputFilter",
         Takes::Each(|cx, extension| {
-            cx.dir().extensions.edit(&extension.text).output_filters = Meaning::Removed;
+            cx.dir().extensions.edit(&extension.text).output_filters.remove();
             Ok(())
         }),
         "Removes output-filter mappings for the given extensions.",

@@ -39,7 +39,9 @@ pub(super) async fn negotiate(
     if !choice.clear {
         terms.alternates = true;
         alternates::set_fields(request, &terms, &variants.all, false);
-        request.notes.set(b"variant-list", &alternates::list(&variants.all));
+        // The page of an index file is the folder's (`store_variant_list`).
+        let list = alternates::list(&variants.all);
+        request.change_main(Box::new(move |main| main.notes.set(b"variant-list", &list)));
         if terms.transparent && terms.understood {
             return Err(300);
         }

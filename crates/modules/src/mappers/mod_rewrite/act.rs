@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use bstr::BStr;
+use pcre::Captures;
 use server::log::Level;
 
 use super::expand::Filled;
@@ -21,8 +22,8 @@ impl<'r> Pass<'r> {
         self.scope.fields.clear();
         self.scope.of_condition.clear();
         match rule.negated {
-            true => self.scope.of_rule.clear(),
-            false => self.scope.of_rule.set(&self.scope.subject, self.captures),
+            true => self.scope.of_rule = Captures::new(),
+            false => self.scope.of_rule = self.captures,
         }
         if !self.conditions_hold(&rule.conditions).await? {
             return Ok(Applied::No);
@@ -44,8 +45,9 @@ impl<'r> Pass<'r> {
         let Some(target) = target else {
             self.remember_type(rule).await?;
             if rule.flags.ends {
-                self.status = rule.flags.status;
-                let (status, file) = (self.status, BStr::new(&self.request.resource.filename));
+                self.request.response.status = rule.flags.status;
+                let (status, file) =
+                    (self.request.response.status, BStr::new(&self.request.resource.filename));
                 let line = format_args!("forcing responsecode {status} for {file}");
                 self.line(Level::Trace2, line);
             }
@@ -81,15 +83,16 @@ impl<'r> Pass<'r> {
         }
         let why = "Unsafe URL with %3f URL rewritten without UnsafeAllow3F";
         self.request.log::<Rewrite>(Level::Error, 10508, format_args!("{why}"));
-        self.status = 403;
+        self.request.response.status = 403;
         true
     }
 
     /// `E`, `CO`
     async fn set_variables(&mut self, rule: &Rule) -> Result<(), u16> {
         for template in &rule.flags.env {
-            let text = self.scope.fill(self.request, template, None).await?.text;
+            let text = self.scope.fill_briefly(self.request, template).await?;
             self.set_variable(&text);
+            self.scope.spare = text;
         }
         for template in &rule.flags.cookies {
             let text = self.scope.fill(self.request, template, None).await?.text;
@@ -122,7 +125,8 @@ impl<'r> Pass<'r> {
         if self.scope.directory.is_some() && rule.flags.drops_path_info {
             self.request.resource.path_info.clear();
         }
-        self.request.resource.filename = target;
+        let before = std::mem::replace(&mut self.request.resource.filename, target);
+        self.own_file.get_or_insert(before);
         if self.request.resource.filename.first() != Some(&b'/')
             && url::scheme(&self.request.resource.filename).is_none()
         {
@@ -199,7 +203,7 @@ impl<'r> Pass<'r> {
             let line = format_args!("explicitly forcing redirect with {}", BStr::new(&target));
             self.line(Level::Trace2, line);
             self.request.resource.filename = target;
-            self.status = rule.flags.status;
+            self.request.response.status = rule.flags.status;
             return true;
         }
         self.request.resource.filename = target;
@@ -210,7 +214,7 @@ impl<'r> Pass<'r> {
         let (status, target) = (rule.flags.status, BStr::new(&self.request.resource.filename));
         let line = format_args!("implicitly forcing redirect (rc={status} with {target}");
         self.line(Level::Trace2, line);
-        self.status = status;
+        self.request.response.status = status;
         true
     }
 

@@ -22,7 +22,7 @@ use super::{Rewrite, input, value};
 /// each time.
 pub(super) const FILLED_BYTES_LIMIT: usize = 16 << 20;
 
-/// The values of `$1` or `%1`.
+/// The values of `%1`.
 #[derive(Default)]
 pub(super) struct References {
     subject: Vec<u8>,
@@ -88,12 +88,14 @@ pub(super) struct Scope<'r> {
     pub directory: Option<&'r Directory>,
     /// The path that rules are matched with.
     pub subject: Vec<u8>,
-    /// `$0`–`$9`
-    pub of_rule: References,
+    /// `$0`–`$9`, in the subject.
+    pub of_rule: Captures,
     /// `%0`–`%9`
     pub of_condition: References,
     /// Header fields read for the current condition.
     pub fields: Vec<Vec<u8>>,
+    /// Memory for the next text that is filled in and not kept.
+    pub spare: Vec<u8>,
     /// How much of [`FILLED_BYTES_LIMIT`] is left.
     pub left: usize,
     /// The log.
@@ -116,14 +118,39 @@ impl Scope<'_> {
         template: &Template,
         escape: Option<&Escape>,
     ) -> Result<Filled, u16> {
-        let mut filled = Filled::default();
+        self.fill_in(request, template, escape, Vec::new()).await
+    }
+
+    /// Fills a template for a moment: the text goes back to [`Scope::spare`].
+    ///
+    /// # Errors
+    /// The status that ends the request.
+    pub async fn fill_briefly(
+        &mut self,
+        request: &mut Request,
+        template: &Template,
+    ) -> Result<Vec<u8>, u16> {
+        let mut room = std::mem::take(&mut self.spare);
+        room.clear();
+        Ok(self.fill_in(request, template, None, room).await?.text)
+    }
+
+    async fn fill_in(
+        &mut self,
+        request: &mut Request,
+        template: &Template,
+        escape: Option<&Escape>,
+        room: Vec<u8>,
+    ) -> Result<Filled, u16> {
+        let mut filled = Filled { text: room, ..Filled::default() };
         for part in &template.0 {
             let start = filled.text.len();
             match part {
                 Part::Literal(text) => filled.literal(text),
                 Part::Escaped(byte) => filled.text.push(*byte),
                 Part::OfRule(group) => {
-                    self.append(request, self.of_rule.text(*group), escape, &mut filled.text);
+                    let text = self.of_rule.text(*group, &self.subject).unwrap_or_default();
+                    self.append(request, text, escape, &mut filled.text);
                     filled.mark_from(start);
                 }
                 Part::OfCondition(group) => {

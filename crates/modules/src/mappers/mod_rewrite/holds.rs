@@ -51,7 +51,7 @@ impl Pass<'_> {
         let is_expression = matches!(condition.test, Test::Expression(_));
         let input = match is_expression {
             true => b"(null)".to_vec(),
-            false => self.scope.fill(self.request, &condition.input, None).await?.text,
+            false => self.scope.fill_briefly(self.request, &condition.input).await?,
         };
         let found = match &condition.test {
             Test::Regex(regex) => self.regex_matches(condition, regex, &input).await?,
@@ -65,6 +65,7 @@ impl Pass<'_> {
         let holds = found != condition.negated;
         let asked = Question::Condition(condition, &input, holds);
         self.scope.trace.condition(self.request, self.scope.path(), asked);
+        self.scope.spare = input;
         Ok(holds)
     }
 

@@ -46,27 +46,25 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
     if !may_follow_links(request) {
         return Step::status(403);
     }
-    let own_file = request.resource.filename.clone();
     let own_args = request.own_query().map(<[u8]>::to_vec);
     let mut pass = Pass::new(request, rewrite.server, Some(directory));
     let found = pass.seek();
     if found == Ok(false) {
-        return Step::Ready(pass_through(pass, own_file));
+        return Step::Ready(pass_through(pass));
     }
     Step::Pending(Box::pin(async move {
         match pass.run(found).await {
             Err(status) | Ok(Outcome::Status(status)) => redirect::end(pass.request, status),
-            Ok(Outcome::Unchanged) => pass_through(pass, own_file),
+            Ok(Outcome::Unchanged) => pass_through(pass),
             // `PT` has a meaning only for a host, but it keeps the result from being a URL.
             Ok(Outcome::Changed { passed_through: true, .. }) => {
                 if redirect::has_unsafe_query(pass.request, 10411) {
                     return Verdict::Status(403);
                 }
-                pass.request.response.status = pass.status;
-                go_to(pass, directory, &own_file)
+                go_to(pass, directory)
             }
             Ok(Outcome::Changed { unescaped, .. }) => {
-                finish(pass, directory, unescaped, &own_file, own_args.as_deref())
+                finish(pass, directory, unescaped, own_args.as_deref())
             }
         }
     }))
@@ -93,10 +91,12 @@ fn may_follow_links(request: &Request) -> bool {
     false
 }
 
-fn pass_through(pass: Pass<'_>, own_file: Vec<u8>) -> Verdict {
+fn pass_through(pass: Pass<'_>) -> Verdict {
     let file = BStr::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("pass through {file}"));
-    pass.request.resource.filename = own_file;
+    if let Some(own_file) = pass.own_file {
+        pass.request.resource.filename = own_file;
+    }
     Verdict::Declined
 }
 
@@ -104,7 +104,6 @@ fn finish(
     mut pass: Pass<'_>,
     directory: &Directory,
     unescaped: bool,
-    own_file: &[u8],
     own_args: Option<&[u8]>,
 ) -> Verdict {
     let is_redirect = url::scheme(&pass.request.resource.filename).is_some();
@@ -118,8 +117,7 @@ fn finish(
         replace_in_url(&mut pass, directory);
         return redirect::answer(&mut pass, unescaped, own_args);
     }
-    pass.request.response.status = pass.status;
-    go_to(pass, directory, own_file)
+    go_to(pass, directory)
 }
 
 /// Replaces the directory's path at the start of a URL's path, as in a relative result.
@@ -157,12 +155,12 @@ fn rebase(pass: &Pass<'_>, path: &[u8], prefix: &[u8], base: &[u8]) -> Option<Ve
 }
 
 /// Sets the handler that redirects to the result, which is a path of this server.
-fn go_to(pass: Pass<'_>, directory: &Directory, own_file: &[u8]) -> Verdict {
+fn go_to(pass: Pass<'_>, directory: &Directory) -> Verdict {
     let file = BStr::new(&pass.request.resource.filename);
     if pass.request.resource.filename.first() != Some(&b'/') {
         return Verdict::Status(400);
     }
-    if pass.request.resource.filename == own_file {
+    if pass.own_file.as_ref() == Some(&pass.request.resource.filename) {
         let line = format_args!("initial URL equal rewritten URL: {file} [IGNORING REWRITE]");
         pass.line(Level::Trace1, line);
         return Verdict::Ok;

@@ -107,7 +107,6 @@ fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verd
         Outcome::Changed { unescaped, passed_through } => (unescaped, passed_through),
     };
     if passed_through {
-        pass.request.response.status = pass.status;
         let path = pass.request.resource.filename.clone();
         pass.request.resource.uri = path;
         return Verdict::Declined;
@@ -122,7 +121,6 @@ fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verd
     if is_redirect {
         return redirect::answer(&mut pass, unescaped, own_args);
     }
-    pass.request.response.status = pass.status;
     local_path(&mut pass)
 }
 

@@ -58,8 +58,8 @@ pub(super) struct Pass<'r> {
     pub request: &'r mut Request,
     /// The inputs of templates.
     pub scope: Scope<'r>,
-    /// The status that a rule has set.
-    pub status: u16,
+    /// The file name before the first rule that rewrote it.
+    pub own_file: Option<Vec<u8>>,
     /// The last rule that rewrote the path.
     pub last: Option<&'r Arc<Rule>>,
     rules: &'r RuleSet,
@@ -88,16 +88,17 @@ impl<'r> Pass<'r> {
             settings,
             directory,
             subject: Vec::new(),
-            of_rule: References::default(),
+            of_rule: Captures::new(),
             of_condition: References::default(),
             fields: Vec::new(),
+            spare: Vec::new(),
             left: FILLED_BYTES_LIMIT,
             trace,
         };
         Pass {
-            status: request.response.status,
             request,
             scope,
+            own_file: None,
             last: None,
             rules: &common.rules,
             candidates: None,
@@ -303,7 +304,7 @@ impl<'r> Pass<'r> {
         }
         if rule.flags.ends || matches!(applied, Applied::Refused) {
             self.skip_rest();
-            return Ok(Some(Outcome::Status(self.status)));
+            return Ok(Some(Outcome::Status(self.request.response.status)));
         }
         if matches!(applied, Applied::Rewritten) {
             let unescaped = rule.flags.unescaped;

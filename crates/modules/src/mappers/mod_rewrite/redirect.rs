@@ -32,13 +32,14 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
         let line = format_args!("{what} {args} to query string for redirect {escaped}");
         pass.line(Level::Trace1, line);
     }
-    let status = if wire::status::is_redirect(pass.status) { pass.status } else { 302 };
+    let own = pass.request.response.status;
+    let status = if wire::status::is_redirect(own) { own } else { 302 };
     pass.request.response.headers_out.set(b"Location", &target);
     let shown = BStr::new(&target);
     pass.line(Level::Trace1, format_args!("redirect to {shown} [REDIRECT/{status}]"));
     pass.request.resource.filename = target;
     // Apache resets the request's status only if a rule has set one for redirects: not by `R=foo`.
-    match pass.status == status {
+    match own == status {
         true => end(pass.request, status),
         false => Verdict::Status(status),
     }

@@ -89,8 +89,12 @@ impl Merge for FileEtag {
         }
         let add = EtagParts((outer.add.0 & !inner.remove.0) | inner.add.0);
         let remove = EtagParts((outer.remove.0 & !inner.add.0) | inner.remove.0);
-        let absolute = outer.absolute.map(|base| EtagParts((base.0 | add.0) & !remove.0));
-        FileEtag { absolute, add, remove }
+        let base = outer.absolute.unwrap_or_default();
+        let parts = EtagParts((base.0 | add.0) & !remove.0);
+        // Added words without a list are one from then on: sections of one walk merge first. A list
+        // that loses all words is none, unless it is `None`.
+        let is_list = !parts.is_none() || outer.absolute.is_some_and(EtagParts::is_none);
+        FileEtag { absolute: is_list.then_some(parts), add, remove }
     }
 }
 
