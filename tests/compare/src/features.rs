@@ -201,7 +201,7 @@ fn forensic(choice: &mut Choice) -> Vec<Node> {
 }
 
 /// A directive with the arguments of one of its rows.
-fn of_rows(choice: &mut Choice, name: &str) -> Option<Node> {
+pub fn of_rows(choice: &mut Choice, name: &str) -> Option<Node> {
     let row = crate::rows::rows().find(|row| row.name == name)?;
     Some(Node::directive(row.name, (row.words)(choice)))
 }

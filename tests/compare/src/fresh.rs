@@ -4,13 +4,14 @@
 use crate::site::Site;
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 7] = [
+const MASKS: [(&[&str], &str, &str); 8] = [
     // Whether the end of a program's output is there in time decides.
     (
-        &["ScriptAlias"],
+        &["ScriptAlias", "fcgi:", "scgi:", "uwsgi:"],
         r"^< (Content-Length: \d+|Transfer-Encoding: chunked)$",
         "< Content-Length: *",
     ),
+    (&["ProxyVia"], r"\((Apache|Tamarack)/[^)]*\)", "(VERSION)"),
     // mod_unique_id, also for mod_log_forensic.
     (&["ForensicLog"], r"^\| ([+-])[A-Za-z0-9@_-]{27}", "| ${1}UNIQUE-ID"),
     (&["UNIQUE_ID", "forensic-id"], "[A-Za-z0-9@_-]{27}", "UNIQUE-ID"),

@@ -108,6 +108,9 @@ fn tls(choice: &mut Choice) -> Vec<Node> {
         nodes.push(Node::directive("SSLVerifyClient", verify));
         nodes.push(Node::directive("SSLCACertificateFile", "tls/ca.pem"));
     }
+    if choice.random.percent(15) {
+        nodes.extend(features::of_rows(choice, "SSLOpenSSLConfCmd"));
+    }
     if choice.random.percent(75) {
         let what = match choice.random.below(2) {
             0 => quoted(&choice.random.pick(&choice.paths.clone())),

@@ -15,16 +15,26 @@ use crate::site::{Case, Content, Node, Request, Seat};
 use crate::talk::PAUSE;
 use crate::verdict::Signature;
 
+/// What test files of a kind of sites declare.
+#[derive(Clone, Copy)]
+pub struct Needs<'a> {
+    /// All modules.
+    pub modules: &'a [&'a str],
+    /// All backends.
+    pub backends: &'a [&'a str],
+}
+
 /// The text of a test file that shows the difference, recorded from Apache and verified to fail on
 /// Tamarack; an error if that does not reproduce it. After the end one form of the file is tried.
 pub fn test_file(
     case: &Case,
     signature: &Signature,
-    modules: &[&str],
+    needs: Needs<'_>,
     tamarack: &Program,
     tests: &Path,
     end: Instant,
 ) -> Result<String, String> {
+    let Needs { modules, backends } = needs;
     let mut failure = String::new();
     // A host of TLS stays one: its port is another.
     let seats = [Seat::Main, Seat::Host(0)];
@@ -34,7 +44,8 @@ pub fn test_file(
                 break;
             }
             modules.extend(case.site.is_tls.then_some("ssl"));
-            match verified(&text(case, signature, seat, &modules), tamarack, tests) {
+            let needs = Needs { modules: &modules, backends };
+            match verified(&text(case, signature, seat, needs), tamarack, tests) {
                 Ok(text) => return Ok(text),
                 Err(error) => failure = error,
             }
@@ -42,7 +53,8 @@ pub fn test_file(
     }
     let mut modules = modules.to_vec();
     modules.extend(case.site.is_tls.then_some("ssl"));
-    Err(format!("{failure}\n{}", text(case, signature, Seat::Host(0), &modules)))
+    let needs = Needs { modules: &modules, backends };
+    Err(format!("{failure}\n{}", text(case, signature, Seat::Host(0), needs)))
 }
 
 /// Records the text and runs it on Tamarack, where it must fail.
@@ -64,6 +76,9 @@ fn verified(text: &str, tamarack: &Program, tests: &Path) -> Result<String, Stri
 
 /// The modules of the case's directives, and those that others require.
 fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
+    if modules.contains(&"proxy") {
+        return modules.to_vec();
+    }
     let mut names = BTreeSet::new();
     case.site.walk(&mut |node| {
         names.insert(crate::rows::module(&node.name));
@@ -99,9 +114,11 @@ fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
     modules.iter().filter(is_needed).copied().collect()
 }
 
-fn text(case: &Case, signature: &Signature, seat: Seat, modules: &[&str]) -> String {
+fn text(case: &Case, signature: &Signature, seat: Seat, needs: Needs<'_>) -> String {
     let parts = signature.parts.join(", ");
-    let mut text = format!("# Where both differed in: {parts}.\nmodules {}\n", modules.join(" "));
+    let modules = needs.modules.join(" ");
+    let mut text = format!("# Where both differed in: {parts}.\nmodules {modules}\n");
+    needs.backends.iter().for_each(|backend| text.push_str(&format!("backend {backend}\n")));
     if case.site.is_tls {
         text.push_str("ports 2\n");
     }
@@ -193,6 +210,9 @@ fn request_text(request: &Request, seat: Seat) -> String {
     if !request.body.is_empty() {
         text.push_str(&format!(">- {}\n", escape(&request.body)));
     }
+    for line in &request.script {
+        text.push_str(&format!("{}\n", seat.fill(line)));
+    }
     text
 }
 
@@ -210,19 +230,23 @@ pub fn directives(case: &Case) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
-    use crate::generate;
+    use super::{Needs, text};
     use crate::rows::MODULES;
     use crate::site::Seat;
     use crate::verdict::Signature;
+    use crate::{generate, proxies};
 
     #[test]
     fn every_case_can_be_written_and_read_back() {
+        let files = Needs { modules: &MODULES, backends: &[] };
+        let behind = Needs { modules: &proxies::MODULES, backends: &proxies::BACKENDS };
         for number in 0..30 {
-            for case in generate::batch(11, number) {
+            let cases = generate::batch(11, number).into_iter().map(|case| (case, files));
+            let more = proxies::batch(11, number).into_iter().map(|case| (case, behind));
+            for (case, needs) in cases.chain(more) {
                 for seat in [Seat::Main, Seat::Host(0)] {
                     let signature = Signature::new(&["< a".into()], &["< b".into()]);
-                    let written = text(&case, &signature, seat, &MODULES);
+                    let written = text(&case, &signature, seat, needs);
                     let file = match blackbox::parse::parse(&written) {
                         Ok(file) => file,
                         Err((line, what)) => unreachable!("line {line}: {what}\n{written}"),

@@ -1,14 +1,19 @@
 //! `compare`: sends random requests for random sites to the installed apache2 and to Tamarack.
 //!
 //! ```text
-//! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds] [--scripts]
+//! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds]
+//!         [--scripts | --proxies]
 //! ```
 //!
-//! `--scripts` makes sites of CGI programs instead of files. `--from` begins with a later round.
+//! `--scripts` makes sites of CGI programs instead of files, `--proxies` those of a proxy with
+//! servers behind it. `--from` begins with a later round.
 //! What differs is shrunk and printed as a test file; with `--kinds` only the first difference of
 //! each kind is printed, as it was seen. `--report` ends in success in any case. The same seed
 //! makes the same sites; how many rounds there is time for depends on the machine.
 
+mod answers;
+mod backends;
+mod changes;
 mod choice;
 mod expression;
 mod features;
@@ -16,7 +21,10 @@ mod fields;
 mod fresh;
 mod generate;
 mod kept;
+mod neighbours;
 mod pair;
+mod proxied;
+mod proxies;
 mod random;
 mod requests;
 mod rows;
@@ -39,7 +47,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blackbox::watcher;
 
-use run::{FILES, Limit, Run, SCRIPTS};
+use run::{FILES, Limit, PROXIES, Run, SCRIPTS};
 
 /// The default time limit.
 const SECONDS: u64 = 60;
@@ -80,10 +88,11 @@ fn start() -> Result<bool, String> {
             "--report" => is_report = true,
             "--kinds" => shrinks = false,
             "--scripts" => sites = SCRIPTS,
+            "--proxies" => sites = PROXIES,
             _ => {
                 return Err(
                     "[--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds] \
-                     [--scripts]"
+                     [--scripts|--proxies]"
                         .to_owned(),
                 );
             }

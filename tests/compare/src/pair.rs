@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use blackbox::backend::player::Player;
+use blackbox::backend::script::Declared;
 use blackbox::client::Client;
 use blackbox::place::Place;
 use blackbox::program::{Program, Server};
@@ -35,6 +37,7 @@ pub struct Pair {
     /// The server under test; `None` uses Apache alone.
     pub tamarack: Option<Program>,
     modules: Vec<String>,
+    backends: Vec<Declared>,
     certificates: PathBuf,
     tls: Arc<Tls>,
 }
@@ -44,6 +47,8 @@ pub struct Side {
     // Dropped before its folder.
     /// The process.
     pub server: Server,
+    /// The servers behind it: each side has its own, which answer alike.
+    pub player: Player,
     /// Its folder and its ports.
     pub place: Place,
 }
@@ -56,8 +61,9 @@ struct Setup {
 }
 
 impl Setup {
-    fn new(modules: &[String], cases: &[(usize, &Case)]) -> Setup {
-        let mut file = TestFile { modules: modules.to_vec(), ports: 1, ..TestFile::default() };
+    fn new(modules: &[String], backends: &[Declared], cases: &[(usize, &Case)]) -> Setup {
+        let (modules, backends) = (modules.to_vec(), backends.to_vec());
+        let mut file = TestFile { modules, backends, ports: 1, ..TestFile::default() };
         if cases.iter().any(|(_, case)| case.site.is_tls) {
             file.modules.push("ssl".to_owned());
             file.ports = 2;
@@ -97,8 +103,10 @@ fn line(error: &str) -> Option<usize> {
 
 impl Pair {
     /// Uses the same Tamarack as `blackbox`.
-    pub fn new(tests: &Path, modules: &[&str]) -> Result<Pair, String> {
+    pub fn new(tests: &Path, modules: &[&str], backends: &[&str]) -> Result<Pair, String> {
+        let backends = backends.iter().map(|line| Declared::parse(line));
         Ok(Pair {
+            backends: backends.collect::<Result<_, _>>()?,
             apache: Program::Apache,
             tamarack: Some(Program::tamarack(tests)?),
             modules: modules.iter().map(|&module| module.to_owned()).collect(),
@@ -128,12 +136,14 @@ impl Pair {
                 }
                 None => Place::build(file, &self.certificates)?,
             };
+            let player = Player::start(&place)?;
             match program.serve(&place) {
-                Ok(server) => return Ok(Side { server, place }),
+                Ok(server) => return Ok(Side { server, player, place }),
                 Err(error) => failure = error,
             }
             if !failure.contains("Address already in use") {
-                *kept = Some(place);
+                // The sockets of backends that were played end with them.
+                *kept = place.backends.is_empty().then_some(place);
                 break;
             }
         }
@@ -144,7 +154,7 @@ impl Pair {
     fn fill(&self, mut cases: Vec<(usize, &Case)>, verdicts: &mut [Verdict]) {
         let mut place = None;
         while !cases.is_empty() {
-            let setup = Setup::new(&self.modules, &cases);
+            let setup = Setup::new(&self.modules, &self.backends, &cases);
             let apache = self.start(&self.apache, &setup.file, &mut place);
             let tamarack = self.second(&setup.file, apache.as_ref().ok());
             let (apache, tamarack) = match (apache, tamarack) {

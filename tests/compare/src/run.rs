@@ -10,8 +10,9 @@ use blackbox::compare::{Rule, difference};
 use blackbox::escape::escape;
 
 use crate::generate;
-use crate::kept;
+use crate::kept::{self, Needs};
 use crate::pair::{Pair, Servers};
+use crate::proxies;
 use crate::rows::MODULES;
 use crate::sample::Sample;
 use crate::scripts;
@@ -48,16 +49,34 @@ pub struct Sites {
     /// The cases of a round, by seed and number.
     batch: fn(u64, u64) -> Vec<Case>,
     modules: &'static [&'static str],
+    /// The servers behind them, as a test file declares them.
+    backends: &'static [&'static str],
     /// Responses are sampled for the directives that decided them.
     is_sampled: bool,
 }
 
+impl Sites {
+    /// What a test file of such a site declares.
+    fn needs(&self) -> Needs<'static> {
+        Needs { modules: self.modules, backends: self.backends }
+    }
+}
+
 /// Sites of files.
-pub const FILES: Sites = Sites { batch: generate::batch, modules: &MODULES, is_sampled: true };
+pub const FILES: Sites =
+    Sites { batch: generate::batch, modules: &MODULES, backends: &[], is_sampled: true };
 
 /// Sites of CGI programs.
 pub const SCRIPTS: Sites =
-    Sites { batch: scripts::batch, modules: &scripts::MODULES, is_sampled: false };
+    Sites { batch: scripts::batch, modules: &scripts::MODULES, backends: &[], is_sampled: false };
+
+/// Sites of a proxy with servers behind it.
+pub const PROXIES: Sites = Sites {
+    batch: proxies::batch,
+    modules: &proxies::MODULES,
+    backends: &proxies::BACKENDS,
+    is_sampled: false,
+};
 
 /// A run of the program.
 pub struct Run {
@@ -121,7 +140,7 @@ impl Run {
         sites: Sites,
         tests: &Path,
     ) -> Result<Run, String> {
-        let pair = Pair::new(tests, sites.modules)?;
+        let pair = Pair::new(tests, sites.modules, sites.backends)?;
         Ok(Run {
             seed,
             limit,
@@ -320,7 +339,7 @@ impl Run {
             return;
         }
         let file =
-            kept::test_file(&small, signature, self.sites.modules, &tamarack, &self.tests, end);
+            kept::test_file(&small, signature, self.sites.needs(), &tamarack, &self.tests, end);
         let verdict = pair.ask(std::slice::from_ref(&small)).pop().unwrap_or_default();
         let _ = self.locked(|results| {
             results.findings += 1;
@@ -378,7 +397,8 @@ fn print_difference(verdict: &Verdict) {
 
 /// The error in a server's startup message, without its location.
 fn reason(said: &str) -> String {
-    let mut lines = said.lines().skip(1).filter(|line| !line.starts_with("AH00558"));
+    let is_warning = |line: &&str| line.starts_with("AH00558") || line.contains(":warn]");
+    let mut lines = said.lines().skip(1).filter(|line| !is_warning(line));
     let first = lines.next().unwrap_or_default();
     if first.contains("Syntax error") { lines.next().unwrap_or(first) } else { first }.to_owned()
 }

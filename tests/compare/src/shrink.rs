@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use crate::answers;
 use crate::pair::Servers;
 use crate::simplify;
 use crate::site::{Case, Content, Edit, Node};
@@ -172,6 +173,10 @@ impl Cutter<'_> {
             }
             request.is_pipelined = request.is_pipelined && self.stays();
             request.waits = request.waits && self.stays();
+            request.script.retain(|line| !answers::is_field(line) || self.stays());
+            if !request.script.is_empty() && !self.stays() {
+                request.script.clear();
+            }
             if stays {
                 left.requests.push(request);
             }

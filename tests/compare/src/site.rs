@@ -95,6 +95,8 @@ pub struct Request {
     pub change: Option<Edit>,
     /// It is sent some seconds after the one before.
     pub waits: bool,
+    /// What a backend answers, as lines of a test file; without them, what it received.
+    pub script: Vec<String>,
 }
 
 /// A change of the site's folder; paths are under it.

@@ -12,7 +12,9 @@ use blackbox::render::Renderer;
 use blackbox::stall::Deadline;
 use blackbox::tls::Tls;
 
+use crate::backends;
 use crate::fresh;
+use crate::neighbours;
 use crate::pair::Side;
 use crate::site::{Case, ERROR_LOG, MAIN_LOG, Request, Seat, Site};
 use crate::verdict::{Exchange, Signature, Verdict};
@@ -56,15 +58,25 @@ pub fn talk_all(
     }
     let mut log_limit = LOG_LIMIT;
     let mut are_lines_there = true;
-    let first = cases.iter().find(|(_, case)| case.site.is_tls).map(|(_, case)| &case.site);
     let talk = |&(at, case): &(usize, &Case)| {
         let clients = sides.iter().map(|_| None).collect();
         let (seat, via) = (Seat::Host(at), String::new());
-        let default = first.filter(|_| case.site.is_tls);
+        let default = cases.iter().find(|(_, other)| other.site.is_tls == case.site.is_tls);
+        let default = default.map(|(_, first)| &first.site);
         let allowed = Vec::new();
         let main_log = main_log(&sides).filter(|_| are_lines_there).collect();
-        let talk =
-            Talk { seat, sides: &sides, tls, clients, via, default, log_limit, main_log, allowed };
+        let talk = Talk {
+            seat,
+            cases,
+            sides: &sides,
+            tls,
+            clients,
+            via,
+            default,
+            log_limit,
+            main_log,
+            allowed,
+        };
         let (verdict, has_all_lines) = talk.all(case);
         // A line that was not waited for would count for the next site.
         are_lines_there &= has_all_lines;
@@ -79,12 +91,14 @@ pub fn talk_all(
 /// The requests to one site, on a connection to each side while all of them stay open.
 struct Talk<'a> {
     seat: Seat,
+    /// All sites that are served.
+    cases: &'a [(usize, &'a Case)],
     sides: &'a [(&'a Side, Renderer<'a>)],
     tls: &'a Tls,
     clients: Vec<Option<Client>>,
     /// How the connections were made.
     via: String,
-    /// The first site of a TLS port, if this is on one.
+    /// The first site of the port.
     default: Option<&'a Site>,
     log_limit: Duration,
     /// Where the main server's log begins for this site, on each side; empty if it is not compared.
@@ -125,6 +139,8 @@ impl Talk<'_> {
             let tamarack = lines.next().unwrap_or_else(|| apache.clone());
             let mut found = None;
             let mut is_allowed = false;
+            // Behind a body that does not end where its length says, no response can be told.
+            let mut is_lost = false;
             let mut errors = String::new();
             for ((request, apache), tamarack) in group.iter().zip(apache).zip(tamarack) {
                 if wanted::is_undecided(&case.site, request, &tamarack) {
@@ -133,15 +149,14 @@ impl Talk<'_> {
                 }
                 if difference(&apache, &tamarack, Rule::Answer).is_some() {
                     errors = log.more();
-                    let rule = wanted::rule(&case.site, request, &apache, &tamarack, &errors);
-                    let of_default = |default| wanted::rule_of_default(default, &apache, &tamarack);
-                    let rule = rule.or_else(|| self.default.and_then(of_default));
+                    let rule = self.rule(case, request, [&apache, &tamarack], &errors);
                     // A response that may differ may also end the connection on one side: then the
                     // requests that were sent with it get none there.
                     let is_unheard = |lines: &[String]| {
                         lines.first().is_some_and(|line| line == NO_ANSWER || line == NO_CONNECTION)
                     };
-                    let follows = is_allowed && (is_unheard(&apache) != is_unheard(&tamarack));
+                    let follows =
+                        is_lost || is_allowed && (is_unheard(&apache) != is_unheard(&tamarack));
                     let is_decided = rule.is_some()
                         || is_misframed(&apache)
                         || is_framing_alone(&apache, &tamarack);
@@ -151,6 +166,7 @@ impl Talk<'_> {
                         false => found = found.or(Some(Signature::new(&apache, &tamarack))),
                     }
                 }
+                is_lost |= is_misframed(&apache);
                 verdict.exchanges.push(Exchange { apache, tamarack, ..Exchange::default() });
             }
             // What the first does may hang on those that came with it.
@@ -163,6 +179,21 @@ impl Talk<'_> {
         verdict.logs = if is_repeated { None } else { self.logs(case) };
         let has_all_lines = !is_repeated && verdict.logs.is_none();
         (verdict, has_all_lines)
+    }
+
+    /// The line that allows a difference, because of the site itself or of others.
+    fn rule(
+        &self,
+        case: &Case,
+        request: &Request,
+        [apache, tamarack]: [&[String]; 2],
+        errors: &str,
+    ) -> Option<&'static str> {
+        let own = wanted::rule(&case.site, request, apache, tamarack, errors);
+        let of_default = |default| neighbours::rule_of_default(default, request, apache, tamarack);
+        let all = self.cases.iter().map(|(_, case)| *case);
+        own.or_else(|| self.default.and_then(of_default))
+            .or_else(|| neighbours::rule_of_neighbours(all, apache, tamarack))
     }
 
     /// The first side's folder is served by all.
@@ -189,7 +220,9 @@ impl Talk<'_> {
         }
         let options: Vec<String> = self.via.split_whitespace().map(str::to_owned).collect();
         let bytes: Vec<u8> = group.iter().flat_map(|request| request.bytes(self.seat)).collect();
+        let mut numbers = Vec::new();
         for ((side, _), client) in self.sides.iter().zip(&mut self.clients) {
+            numbers.push(backends::expect(side, group, self.seat));
             if client.is_none() {
                 *client = Client::connect(&options, &side.place, self.tls).ok();
             }
@@ -202,8 +235,8 @@ impl Talk<'_> {
         let mut all = Vec::new();
         let mut is_last = false;
         let mosts = std::iter::once(APACHE_WORKING_MAX).chain(std::iter::repeat(WORKING_MAX));
-        for (((side, renderer), client), most) in
-            self.sides.iter().zip(&mut self.clients).zip(mosts)
+        for ((((side, renderer), client), most), numbers) in
+            self.sides.iter().zip(&mut self.clients).zip(mosts).zip(numbers)
         {
             let mut lines = Vec::new();
             for (at, request) in group.iter().enumerate() {
@@ -214,8 +247,10 @@ impl Talk<'_> {
                 };
                 let more = at + 1 < group.len();
                 wait(client, &side.server, most);
-                let (shown, ends) = response(request, client, renderer, more);
+                let (mut shown, ends) = response(request, client, renderer, more);
                 is_last |= ends;
+                let number = numbers.get(at).copied().unwrap_or_default();
+                shown.extend(backends::heard(side, renderer, request, number));
                 lines.push(shown.into_iter().map(|line| line.replace(&root, "@ROOT@")).collect());
             }
             let is_over = lines.iter().any(|lines| is_late(lines));
@@ -256,7 +291,10 @@ impl Talk<'_> {
                 }
                 let allowed: Vec<String> =
                     self.allowed.iter().flat_map(|of| in_logs(of, renderer)).collect();
-                let is_compared = |line: &String| !allowed.iter().any(|of| line.contains(of));
+                // The end of a request in a forensic log does not say which one it is.
+                let is_end = |line: &str| !allowed.is_empty() && line.starts_with("| -UNIQUE-ID");
+                let is_compared =
+                    |line: &String| !is_end(line) && !allowed.iter().any(|of| line.contains(of));
                 let lines = lines.into_iter().map(|line| line.replace(&root, "@ROOT@"));
                 lines.filter(is_compared).collect::<Vec<_>>()
             };

@@ -82,8 +82,15 @@ fn part(line: &str) -> String {
     match line.strip_prefix("< ") {
         Some(field) => field.split(':').next().unwrap_or_default().to_ascii_lowercase(),
         None if line.starts_with('=') => "connection".to_owned(),
+        None if is_of_backend(line) => "request".to_owned(),
         None => "body".to_owned(),
     }
+}
+
+/// Whether it is a line of what a backend received.
+fn is_of_backend(line: &str) -> bool {
+    let name = line.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+    name.len() < line.len() && name.starts_with(['>', '|', '='])
 }
 
 impl Verdict {

@@ -6,7 +6,7 @@
 
 use blackbox::compare::{Rule, difference};
 
-use crate::site::{Content, File, Node, Request, Site};
+use crate::site::{Content, File, Request, Site};
 
 /// An allowed difference.
 struct Wanted {
@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 14] = [
+const WANTED: [Wanted; 13] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -58,30 +58,7 @@ const WANTED: [Wanted; 14] = [
         cites: "Variants and index files that a request finds in its own folder",
         applies: differ_below_wildcards,
     },
-    Wanted {
-        cites: "`CookieExpires` of an `.htaccess` for the whole host",
-        applies: differ_in_life_of_cookies,
-    },
 ];
-
-/// The line that allows a difference because of the host that serves what names no host.
-const OF_DEFAULT: &str = "Asking for a client certificate within a connection";
-
-/// A request that can't be read belongs to the first host of the port, not to that of the
-/// handshake. If the first host wants a certificate, Apache asks for one before it serves its error
-/// document, and refuses clients that can't be asked again.
-pub fn rule_of_default(
-    default: &Site,
-    apache: &[String],
-    tamarack: &[String],
-) -> Option<&'static str> {
-    let mut asks = false;
-    default.walk(&mut |node| asks |= node.name == "SSLVerifyClient" && node.words != "none");
-    let is_unread = |lines: &[String]| {
-        lines.first().and_then(|line| line.split(' ').nth(2)).is_some_and(|status| status == "400")
-    };
-    (asks && is_unread(apache) && is_unread(tamarack)).then_some(OF_DEFAULT)
-}
 
 /// The line that allows fewer messages in the error log.
 const OF_META_FILES: &str = "Looking up the meta file (`MetaFiles On`) of a request that";
@@ -165,7 +142,7 @@ fn differ_in_handlers(site: &Site, _: &Request, apache: &[String], tamarack: &[S
 }
 
 /// Apache begins to send a folder as it is, and to HEAD has already responded.
-fn differ_in_folders_as_is(
+pub fn differ_in_folders_as_is(
     site: &Site,
     request: &Request,
     apache: &[String],
@@ -231,31 +208,6 @@ fn differ_below_wildcards(
     matches && path.rsplit('/').next() != Some(variant.as_str())
 }
 
-/// The cookies of a whole host change with the `.htaccess` that is read first.
-fn differ_in_life_of_cookies(
-    site: &Site,
-    _: &Request,
-    apache: &[String],
-    tamarack: &[String],
-) -> bool {
-    let mut is_in_file = false;
-    for file in &site.files {
-        if let Content::Htaccess(nodes) = &file.content {
-            Node::walk(nodes, &mut |node| is_in_file |= node.name == "CookieExpires");
-        }
-    }
-    let is_lifetime = |part: &&str| {
-        let part = part.trim_start();
-        part.starts_with("expires=") || part.starts_with("max-age=")
-    };
-    let without = |line: &String| match line.starts_with("< Set-Cookie") {
-        true => line.split(';').filter(|part| !is_lifetime(part)).collect::<Vec<_>>().join(";"),
-        false => line.clone(),
-    };
-    let plain = |lines: &[String]| lines.iter().map(without).collect::<Vec<_>>();
-    is_in_file && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
-}
-
 fn status(lines: &[String]) -> Option<u16> {
     status_line(lines).and_then(|line| line.split(' ').nth(2)?.parse().ok())
 }
@@ -306,6 +258,7 @@ fn differ_in_unsent_page(
     let is_file = |line: &String| line.starts_with("< Last-Modified: ");
     request.method == "HEAD"
         && is_error
+        && length(apache).is_some() == length(tamarack).is_some()
         && !apache.iter().any(is_file)
         && difference(&without_length(apache), &without_length(tamarack), Rule::Answer).is_none()
 }
@@ -452,7 +405,8 @@ pub fn rule(
 
 #[cfg(test)]
 mod tests {
-    use super::{LIMITS, OF_DEFAULT, OF_META_FILES, WANTED, rule_of_default, rule_of_logs};
+    use super::{LIMITS, OF_META_FILES, WANTED, rule_of_logs};
+    use crate::neighbours::CITES;
     use crate::site::{Content, File, Node, Request, Site};
 
     fn rule(
@@ -704,16 +658,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_host_may_want_a_certificate_for_its_error_document() {
-        let asks = |words: &str| Site {
-            config: vec![Node::directive("SSLVerifyClient", words)],
-            ..Site::default()
+    fn a_page_with_a_length_is_not_one_without() {
+        let head = Request { method: "HEAD".to_owned(), ..Request::default() };
+        let lines = |length: &str| {
+            let status = "< HTTP/1.1 412 Precondition Failed".to_owned();
+            vec![status, length.to_owned(), "<".to_owned()]
         };
-        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
-        let (bad, found) = (lines("400 Bad Request"), lines("200 OK"));
-        assert!(rule_of_default(&asks("optional"), &bad, &bad).is_some());
-        assert!(rule_of_default(&asks("none"), &bad, &bad).is_none());
-        assert!(rule_of_default(&asks("optional"), &bad, &found).is_none());
+        let is_wanted = |one: &str, other: &str| {
+            let [apache, tamarack] = [one, other].map(lines);
+            rule(&Site::default(), &head, &apache, &tamarack).is_some()
+        };
+        assert!(is_wanted("< Content-Length: 9", "< Content-Length: 12"));
+        assert!(!is_wanted("< Content-Length: 9", "< X-A: 1"));
+        assert!(!is_wanted("< Content-Length: 9", "<"));
     }
 
     #[test]
@@ -755,26 +712,9 @@ mod tests {
     }
 
     #[test]
-    fn cookies_may_live_longer_if_a_file_says_so() {
-        let file = |name: &str| {
-            let content = Content::Htaccess(vec![Node::directive(name, "3600")]);
-            let file = File { path: "htdocs/.htaccess".to_owned(), content, options: Vec::new() };
-            Site { files: vec![file], ..Site::default() }
-        };
-        let lines = |cookie: &str| [format!("< Set-Cookie: {cookie}"), "<".to_owned()];
-        let is_allowed = |name: &str, cookie: &str| {
-            let apache = lines("Apache=COOKIE; path=/; expires=DATE");
-            rule(&file(name), &Request::default(), &apache, &lines(cookie)).is_some()
-        };
-        assert!(is_allowed("CookieExpires", "Apache=COOKIE; path=/"));
-        assert!(!is_allowed("CookieExpires", "Apache=COOKIE; path=/d"));
-        assert!(!is_allowed("CookieName", "Apache=COOKIE; path=/"));
-    }
-
-    #[test]
     fn every_rule_cites_a_line_that_is_there() {
         let texts = [include_str!("../../../docs/refused.md"), include_str!("../../README.md")];
-        let limits = LIMITS.iter().map(|(_, cites)| *cites).chain([OF_DEFAULT, OF_META_FILES]);
+        let limits = LIMITS.iter().map(|(_, cites)| *cites).chain(CITES).chain([OF_META_FILES]);
         for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
             assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
         }
