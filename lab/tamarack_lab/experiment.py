@@ -124,6 +124,8 @@ class Block(Model):
     connections: int = 10_000
     # Threads of another program that keep the last of the server's CPUs busy.
     busy: int = Field(default=0, ge=0, le=64)
+    # CGI scripts on the server's CPUs, eight at a time: requested of the server, or run by none.
+    scripts: Literal["", "server", "alone"] = ""
     # The server's CPU quota, in CPUs; 0: no quota.
     quota: float = Field(default=0.0, ge=0.0)
     # RewriteRule lines of the host, each with a redirect.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import behind, cpus, deferred, proc
+from . import behind, beside, cpus, proc
 from .cpus import CpuError, Sides
 from .errors import LabError
 from .load import TOOLS, Count, Order, answer
@@ -89,7 +88,8 @@ def sample(cell: Planned, start: int, order: int, stage: Stage) -> Sample:
         if tool.sums_bytes:
             wanted = replace(wanted, answer_bytes=answer.lengths(wanted))
         statuses: dict[int, int] = {}
-        with busy(sides.server[-1], cell.block.busy):
+        with beside.busy(sides.server[-1], cell.block.busy), \
+                beside.scripts(cell.block.scripts, server.setup, sides):
             if cell.tool == "open":
                 wanted = replace(wanted, rate=_peak(cell, tool, wanted, side, stage)
                                  * cell.load_percent / 100)
@@ -229,6 +229,8 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
         **_counted(count, start, order, at),
         cpu_us_per_request=(after.cpu_ns - before.cpu_ns) / 1000 / count.requests
         if tool.starts_at_once else None,
+        own_cpu_us_per_request=proc.lasting_ns(before, after) / 1000 / count.requests
+        if tool.starts_at_once else None,
         throttled=proc.busy_share(periods, periods_after),
         migrations=proc.grown(before.migrations, after.migrations),
         context_switches_voluntary=proc.grown(before.voluntary, after.voluntary),
@@ -241,24 +243,6 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
 def _periods(server: Server) -> tuple[int, int]:
     """The periods of its quota in which it was throttled, and all; zero without one."""
     return server.quota.periods() if server.quota else (0, 0)
-
-
-@contextmanager
-def busy(cpu: int, threads: int) -> Iterator[None]:
-    """Another program on a CPU. In a separate session: in the load's, the scheduler would treat
-    both as one group (autogroup), and they would compete with each other more than with the
-    server."""
-    spin = ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for _ in range(threads):
-            with deferred.interrupts():
-                started.append(subprocess.Popen(spin, start_new_session=True))
-        yield
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
 
 
 def _idle(tool: Idle, wanted: Order, server: Server, side: Side, start: int,

@@ -21,7 +21,7 @@ IDLE_PER_S = 1500.0
 # Each process of an embedded application loads its framework.
 APPLICATION_S = 0.4
 # The feature of the server that a page requires.
-PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "app": "app", "text": "gzip", "private": "login",
+PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "menu": "ssi", "parts": "ssi", "site-cgi": "cgi", "app": "app", "text": "gzip", "private": "login",
                  "hosts": "hosts", "aliases": "hosts", "proxied": "proxied",
                  "proxied-unix": "proxied", "proxied-large": "proxied", "responder": "fastcgi",
                  "php": "php"}

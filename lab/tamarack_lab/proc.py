@@ -20,6 +20,8 @@ class Reading:
     """Totals since the start; None if the kernel does not provide them."""
 
     cpu_ns: int
+    # Each process's own clock, without its children's.
+    own_ns: dict[int, int]
     migrations: dict[int, int]
     voluntary: dict[int, int]
     involuntary: dict[int, int]
@@ -60,7 +62,7 @@ def reading(pids: list[int], group: Group | None) -> Reading:
                 elif line.startswith("nonvoluntary_ctxt_switches"):
                     involuntary[task] = int(line.split(":")[1])
     cpu_ns = group.cpu_ns() if group else sum(_process_ns(pid) for pid in pids)
-    return Reading(cpu_ns, migrations, voluntary, involuntary)
+    return Reading(cpu_ns, {pid: _own_ns(pid) for pid in pids}, migrations, voluntary, involuntary)
 
 
 def grown(before: dict[int, int], after: dict[int, int]) -> int | None:
@@ -68,6 +70,12 @@ def grown(before: dict[int, int], after: dict[int, int]) -> int | None:
     if not after:
         return None
     return sum(count - before.get(task, 0) for task, count in after.items())
+
+
+def lasting_ns(before: Reading, after: Reading) -> int:
+    """CPU time between two readings of the processes that are in both."""
+    return sum(max(0, after.own_ns[pid] - spent) for pid, spent in before.own_ns.items()
+               if pid in after.own_ns)
 
 
 def memory_bytes(pids: list[int]) -> tuple[int, int]:
@@ -165,12 +173,17 @@ class Group:
 
 def _process_ns(pid: int) -> int:
     """The process's own clock and its reaped children's (those in ticks)."""
-    try:
-        own = time.clock_gettime_ns((~pid << 3) | 2)
-    except OSError:
-        return 0
+    own = _own_ns(pid)
     words = _read(PROC / str(pid) / "stat").rpartition(")")[2].split()
     return own + (int(words[13]) + int(words[14])) * TICK_NS if len(words) > 14 else own
+
+
+def _own_ns(pid: int) -> int:
+    """The process's own clock, with all its threads'; zero once it has ended."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return 0
 
 
 def _read(path: Path) -> str:

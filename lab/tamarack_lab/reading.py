@@ -37,6 +37,7 @@ def _migrations(one: Sample) -> float | None:
 TAKEN: dict[Metric, Callable[[Sample], float | None]] = {
     "requests_per_s": lambda one: one.requests_per_s,
     "cpu_us_per_request": lambda one: one.cpu_us_per_request,
+    "own_cpu_us_per_request": lambda one: one.own_cpu_us_per_request,
     "latency_mean_us": _latency(lambda one: one.mean_us),
     "latency_stdev_us": _latency(lambda one: one.stdev_us),
     "latency_median_us": _percentile("50"),

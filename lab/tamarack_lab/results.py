@@ -19,9 +19,10 @@ FORMAT = 1
 # An axis value: the shape's name, the number of clients, of CPUs, the file's size…
 Value = str | int | float
 Metric = Literal[
-    "requests_per_s", "cpu_us_per_request", "latency_mean_us", "latency_stdev_us",
-    "latency_median_us", "latency_p99_us", "latency_p999_us", "latency_max_us", "pss_bytes",
-    "bytes_per_connection", "throttled_share", "migrations_per_100k", "context_switches_per_request",
+    "requests_per_s", "cpu_us_per_request", "own_cpu_us_per_request", "latency_mean_us",
+    "latency_stdev_us", "latency_median_us", "latency_p99_us", "latency_p999_us",
+    "latency_max_us", "pss_bytes", "bytes_per_connection", "throttled_share",
+    "migrations_per_100k", "context_switches_per_request",
     "share_over_100ms", "share_over_1s", "share_over_10s"]
 
 
@@ -72,6 +73,8 @@ class Sample(Model):
     requests_per_s: float | None
     # CPU time of the server's whole process family; None when it runs where /proc can't be read.
     cpu_us_per_request: float | None = None
+    # The same without processes that started or ended in the measured time, such as CGI scripts.
+    own_cpu_us_per_request: float | None = None
     bytes_per_s: float | None = None
     # Share of the time of the server's and the load's CPUs that a hypervisor gave to others.
     steal: float | None = None

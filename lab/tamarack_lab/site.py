@@ -15,7 +15,7 @@ FNV_PRIME = 1099511628211
 # The names that an experiment may request.
 PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "site", "folders", "indexes", "text",
          "private", "rules", "moved", "posts", "many", "many-8k", "hosts", "aliases",
-         "proxied", "proxied-unix", "proxied-large", "responder", "php")
+         "menu", "parts", "whole", "site-cgi", "proxied", "proxied-unix", "proxied-large", "responder", "php")
 # Created only for runs that request them: each is thousands of files, or a large one.
 LARGE = frozenset({"many", "many-8k", "hosts", "aliases", "proxied-large"})
 # Sizes of the pages of "mixed": from small icons to a picture, as on a site.
@@ -46,6 +46,19 @@ SSI = """\
 </body></html>
 """
 PART = "<p>included</p>\n"
+# A page of 2003: what is above and below each text is included, and it has the time.
+MENU = """\
+<!--#include virtual="/includes/above.html" -->
+<p>{text}</p>
+<p><!--#echo var="DATE_LOCAL" --> <!--#echo var="HTTP_USER_AGENT" --></p>
+"""
+# The same of files alone.
+PARTS = """\
+<!--#include virtual="/includes/above.html" -->
+<p>{text}</p>
+<!--#include virtual="/includes/below.html" -->
+"""
+INCLUDES_FILES = 200
 # The rules of WordPress, after those of a site that has moved often.
 RULES = """\
 RewriteEngine On
@@ -143,7 +156,8 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
         "deep": (_file(documents, "/one/two/three/four/1k.html", _text(chance, 1024)),),
         "mixed": tuple(_file(documents, f"/mixed/{size}.html", _text(chance, size))
                        for size in MIXED_BYTES),
-        "cgi": (Page("/cgi-bin/lab.cgi", b"lab\n"),),
+        # In chunks or with its length, as the script's output happens to arrive.
+        "cgi": (Page("/cgi-bin/lab.cgi", None, b"lab\n"),),
         "ssi": (Page("/ssi/page.shtml", None, PART.encode()),),
         "app": (Page("/time", None, b"The time is "),),
         "site": _files(documents, chance, "/site", SITE_FILES),
@@ -153,8 +167,11 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
         "text": (_file(documents, "/text.html", _prose(chance, TEXT_BYTES)),),
         "private": _files(documents, chance, "/private", PRIVATE_FILES),
     }
+    # The same of a server that runs scripts.
+    pages["site-cgi"] = pages["site"]
     pages |= _rules(documents, chance)
     pages |= _proxied(documents, chance)
+    pages |= _includes(documents, chance)
     pages |= {name: _large(name, documents, chance) for name in sorted(large)}
     # Two .htaccess files that take part in the merge and don't change the response.
     (documents / "one/two/.htaccess").write_text("DirectoryIndex index.html\n")
@@ -205,6 +222,25 @@ def _rules(documents: Path, chance: random.Random) -> dict[str, tuple[Page, ...]
         "moved": tuple(Page(f"/rules/old/page-{number:03}", None) for number in range(REDIRECTS)),
         "posts": tuple(Page(f"/rules/post-{number:05}", index.body) for number in range(POSTS)),
     }
+
+
+def _includes(documents: Path, chance: random.Random) -> dict[str, tuple[Page, ...]]:
+    """Pages with server-side includes, and files whose bytes are such a page's response."""
+    above = _file(documents, "/includes/above.html", _text(chance, 256) + b"\n").body or b""
+    below = _file(documents, "/includes/below.html", _text(chance, 256) + b"\n").body or b""
+    folders = _folders("")
+    made: dict[str, list[Page]] = {"menu": [], "parts": [], "whole": []}
+    for number in range(INCLUDES_FILES):
+        place, text = f"{folders[number % len(folders)]}/page-{number:05}", _text(chance, 512)
+        menu = _file(documents, f"/includes/menu{place}.shtml",
+                     MENU.format(text=text.decode()).encode())
+        made["menu"].append(replace(menu, body=None, contains=above))
+        parts = _file(documents, f"/includes/parts{place}.shtml",
+                      PARTS.format(text=text.decode()).encode())
+        whole = above + b"\n<p>" + text + b"</p>\n" + below + b"\n"
+        made["parts"].append(replace(parts, body=whole))
+        made["whole"].append(_file(documents, f"/includes/whole{place}.html", whole))
+    return {name: tuple(pages) for name, pages in made.items()}
 
 
 def _proxied(documents: Path, chance: random.Random) -> dict[str, tuple[Page, ...]]:

@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tamarack_lab import experiment, measure, plan, quota, servers
+from tamarack_lab import beside, experiment, plan, quota, servers
+from tamarack_lab.cpus import Sides
 from tamarack_lab.errors import LabError
 from tamarack_lab.quota import Quota
-from tests.test_machine import configured
+from tamarack_lab.site import Page
+from tests.test_machine import configured, setup
 
 BURN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass"
 
@@ -20,7 +22,7 @@ BURN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: p
 def test_the_busy_program_runs_on_its_cpu_and_ends() -> None:
     cpu = min(os.sched_getaffinity(0))
     before = children()
-    with measure.busy(cpu, 2):
+    with beside.busy(cpu, 2):
         fresh = children() - before
         assert len(fresh) == 2
         deadline = time.monotonic() + 20
@@ -28,6 +30,25 @@ def test_the_busy_program_runs_on_its_cpu_and_ends() -> None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     assert children() == before
+
+
+def test_scripts_run_beside_a_server_until_it_was_measured(tmp_path: Path) -> None:
+    own = setup(tmp_path)
+    own.site.pages["cgi"] = (Page("/cgi-bin/lab.cgi", None),)
+    script = own.site.documents / "cgi-bin/lab.cgi"
+    script.parent.mkdir(parents=True)
+    script.write_text('#!/bin/sh\necho >> "$0.ran"\n')
+    script.chmod(0o755)
+    every, before = tuple(os.sched_getaffinity(0)), children()
+    with beside.scripts("alone", own, Sides(every, every)):
+        assert len(children() - before) == beside.SCRIPTS
+        deadline = time.monotonic() + 60
+        while not script.with_name("lab.cgi.ran").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert children() == before
+    with beside.scripts("", own, Sides(every, every)):
+        assert children() == before
 
 
 def children() -> set[int]:

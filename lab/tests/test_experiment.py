@@ -12,7 +12,7 @@ from tests.fakes import FakeTool, FakeWrong
 from tests.fakes import experiment as written
 
 # What was published nowhere: the lab's own questions about Tamarack.
-OWN = ("site", "rewriting", "loops", "busy", "proxy")
+OWN = ("site", "rewriting", "loops", "busy", "proxy", "programs")
 
 RATIO = """\
 [[ratios]]

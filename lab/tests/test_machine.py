@@ -53,9 +53,21 @@ def test_cpu_time_of_a_family_counts_what_ended() -> None:
         assert process.stdout and process.stdout.readline()
         reading = proc.reading(proc.family(process.pid), None)
         assert reading.cpu_ns > 140_000_000
+        # What the child took is none of its parent's own time.
+        assert sum(reading.own_ns.values()) <= reading.cpu_ns - 130_000_000
         assert proc.memory_bytes([process.pid])[1] > 1_000_000
     finally:
         process.communicate()
+
+
+def test_own_time_is_that_of_processes_that_last() -> None:
+    def reading(own_ns: dict[int, int]) -> proc.Reading:
+        return proc.Reading(0, own_ns, {}, {}, {})
+
+    before, after = reading({1: 100, 2: 50, 3: 7}), reading({1: 130, 2: 50, 4: 900})
+    assert proc.lasting_ns(before, after) == 30
+    # A process that ends while it is read.
+    assert proc.lasting_ns(reading({1: 5}), reading({1: 0})) == 0
 
 
 def test_growth_of_counters() -> None:

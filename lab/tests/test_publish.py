@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from tamarack_lab.report import PublishError, publish
 from tamarack_lab.report.publish import figures, section
-from tamarack_lab.results import Results, read
+from tamarack_lab.results import Results, Target, read
 
 MARKED = ("before\n<!-- lab-picture:begin -->\nold\n<!-- lab-picture:end -->\nbetween\n"
           "<!-- lab:begin -->\nold\n<!-- lab:end -->\nafter\n")
-FIGURES = "top\n<!-- lab-figures:begin -->\nold\n<!-- lab-figures:end -->\nbottom\n"
+FIGURES = ("top\n<!-- lab-figures:begin -->\nold\n<!-- lab-figures:end -->\nbetween\n"
+           "<!-- lab-targets:begin -->\nold\n<!-- lab-targets:end -->\nbottom\n")
 EXAMPLE = Path(__file__).parent / "data" / "example"
 
 
@@ -111,6 +112,30 @@ def test_the_readme_quotes_the_one_table(tmp_path: Path, measuring: Path) -> Non
     rows = [line for line in readme.read_text().splitlines() if line.startswith("| ")]
     quoted = [field.strip() for row in rows[1:] for field in row.split("|")[2:-1]]
     assert len(quoted) > 8 and all(f" {figure} " in table for figure in quoted)
+
+
+def test_targets_alone_leave_the_figures_as_they_are(tmp_path: Path, measuring: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(MARKED)
+    results = peers()
+    first = results.experiments[0]
+    of, to = ({"server": cell.server, **cell.axes} for cell in first.cells[:2])
+    first.cells[1] = first.cells[1].model_copy(update={"status": "ok", "reason": ""})
+    judged = first.model_copy(update={"name": "own", "targets": [Target(of=of, to=to, most=9.0)]})
+    publish(results.model_copy(update={"experiments": [judged]}), tmp_path / "mine", readme, measuring)
+    text = measuring.read_text()
+    assert "lab-figures:begin -->\nold\n" in text and readme.read_text() == MARKED
+    between = text.split("<!-- lab-targets:begin -->\n")[1].split("<!-- lab-targets:end -->")[0]
+    assert "| ≤ 9.00 | " in between and "fresh starts of 2 s" in between and "old" not in between
+
+
+def test_a_result_without_either_is_refused(tmp_path: Path, measuring: Path) -> None:
+    results = peers()
+    other = results.experiments[0].model_copy(update={"name": "own", "targets": []})
+    with pytest.raises(PublishError, match="neither peers nor a judged target"):
+        publish(results.model_copy(update={"experiments": [other]}), tmp_path,
+                tmp_path / "README.md", measuring)
+    assert measuring.read_text() == FIGURES
 
 
 def sites() -> Results:

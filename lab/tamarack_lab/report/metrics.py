@@ -24,6 +24,8 @@ class Meaning:
 MEANINGS: dict[Metric, Meaning] = {
     "requests_per_s": Meaning("Throughput", "requests/s", True),
     "cpu_us_per_request": Meaning("CPU time per request", MICROSECONDS, False),
+    # Of those of its processes that were there before and after: without the scripts they run.
+    "own_cpu_us_per_request": Meaning("CPU time without scripts", MICROSECONDS, False),
     "latency_mean_us": Meaning("Mean latency", MICROSECONDS, False),
     "latency_stdev_us": Meaning("Deviation of latency", MICROSECONDS, False),
     "latency_median_us": Meaning("Median latency", MICROSECONDS, False),
@@ -56,7 +58,7 @@ def raw_values(cell: Cell, metric: Metric) -> list[float]:
 def written(value: float, metric: Metric) -> str:
     """A figure with its unit, to three significant digits: "12.3 µs", "1.20 s"."""
     unit = MEANINGS[metric].unit
-    if unit == MICROSECONDS and metric != "cpu_us_per_request":
+    if unit == MICROSECONDS and metric not in ("cpu_us_per_request", "own_cpu_us_per_request"):
         return duration(value)
     if unit == "%":
         return percent(value)

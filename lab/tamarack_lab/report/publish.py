@@ -1,7 +1,8 @@
 """Puts a committed result into the pages of the project: figures come from lab/results alone.
 
-docs/measuring.md has the one table of figures, with everything that was measured; the README
-quotes some of it. Both are written together, from one result.
+docs/measuring.md has the one table of figures, with everything that was measured, and the README
+quotes some of it: both are written together, from one result. The table of targets may come from
+another one: a run of the target rows alone leaves the figures as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .targets import judge
 # Marks in the README: one picture for its first screen, and the section.
 PICTURE, SECTION = "lab-picture", "lab"
 # Marks in docs/measuring.md.
-FIGURES = "lab-figures"
+FIGURES, TARGETS = "lab-figures", "lab-targets"
 TABLE = "peers"
 # Experiments whose figures are in the one table.
 TABLES = ("peers", "site", "loops")
@@ -38,19 +39,25 @@ class PublishError(Exception):
 
 
 def publish(results: Results, folder: Path, readme: Path, measuring: Path) -> list[Path]:
-    """Writes the pictures next to the result, both parts of the README and the table of
-    docs/measuring.md; returns the files written."""
+    """Writes the parts of the README and of docs/measuring.md for which the result has figures,
+    and the pictures next to the result; returns the files written."""
     if results.finished is None:
         raise PublishError(f"{folder}: the run is unfinished: lab/run {' '.join(results.command)} "
                            "goes on with it")
-    parts = [(readme, PICTURE, _picture_of(results, _home(folder, readme), 0)),
-             (readme, SECTION, section(results, _home(folder, readme))),
-             (measuring, FIGURES, figures(results, _home(folder, measuring)))]
+    parts = []
+    if compares := any(one.name == TABLE for one in results.experiments):
+        parts += [(readme, PICTURE, _picture_of(results, _home(folder, readme), 0)),
+                  (readme, SECTION, section(results, _home(folder, readme))),
+                  (measuring, FIGURES, figures(results, _home(folder, measuring)))]
+    if verdicts := targets(results, _home(folder, measuring)):
+        parts.append((measuring, TARGETS, verdicts))
+    if not parts:
+        raise PublishError(f"{folder}: neither {TABLE} nor a judged target is in this result")
     texts: dict[Path, str] = {}
     for page, name, content in parts:
         text = texts.get(page) or page.read_text(encoding="utf-8")
         texts[page] = _replaced(text, name, content, page)
-    files = pictures(results, folder)
+    files = pictures(results, folder) if compares else []
     for page, text in texts.items():
         page.write_text(text, encoding="utf-8")
     return [*files, *texts]
@@ -70,22 +77,24 @@ def _replaced(text: str, name: str, content: str, page: Path) -> str:
 
 
 def figures(results: Results, home: str) -> str:
-    """The Markdown of all tables and targets."""
+    """The Markdown of all tables."""
     named = {one.name: one for one in results.experiments}
     parts = []
     for experiment in (named[name] for name in TABLES if name in named):
         parts += [f"**{experiment.title}**", table(experiment, results.quick, turns=True),
                   _reading(results, experiment, _columns(experiment, results.quick))]
-    return "\n\n".join(filter(None, [*parts, _targets(results), _source(results, home)]))
+    return "\n\n".join(filter(None, [*parts, _source(results, home)]))
 
 
-def _targets(results: Results) -> str:
-    """A row for each target that was judged."""
+def targets(results: Results, home: str) -> str:
+    """The Markdown of the targets that were judged, a row each; empty if none was."""
     verdicts = [one for experiment in results.experiments for one in judge(experiment)]
     rows = [f"| {one.what} | {one.limit} | {one.shown} | {one.state} |"
             for one in verdicts if one.measured]
-    return "\n".join(["| target | limit | measured | |", "|---|--:|--:|---|", *rows]) \
-        if rows else ""
+    if not rows:
+        return ""
+    head = ["| target | limit | measured | |", "|---|--:|--:|---|"]
+    return "\n".join([*head, *rows, "", _source(results, home)])
 
 
 def section(results: Results, home: str) -> str:
@@ -222,7 +231,8 @@ def _source(results: Results, home: str) -> str:
     """Machine, date, how often and how long, and where everything else stands."""
     machine = results.environment
     kind = "quick run, " if results.quick else ""
-    named = [one for one in results.experiments if one.name in (*TABLES, *PICTURES)]
+    named = [one for one in results.experiments if one.name in (*TABLES, *PICTURES)] \
+        or results.experiments
     lengths = sorted({one.seconds or results.seconds for one in named} or {results.seconds})
     seconds = " or ".join(f"{length:g}" for length in lengths)
     return (f"{results.started:%Y-%m-%d}, {machine.cpu}, {machine.cpus} CPUs; {kind}medians of "

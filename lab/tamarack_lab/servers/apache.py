@@ -66,11 +66,11 @@ ScriptAlias /cgi-bin/ {documents}/cgi-bin/
 """
 
 SSI = """\
-<Directory {documents}/ssi>
+<DirectoryMatch ^{documents}/(ssi|includes)>
     Options Includes
     AddType text/html .shtml
     AddOutputFilter INCLUDES .shtml
-</Directory>
+</DirectoryMatch>
 """
 
 # Beside other servers: they send files by sendfile without being told, and keep no account of each

@@ -37,7 +37,7 @@ http {{
         listen {address}:{port}{tls} backlog=4096{reuse};
         root {documents};
         {certificate}
-        location /ssi/ {{ ssi on; default_type text/html; }}
+        location ~ ^/(ssi|includes/menu|includes/parts)/ {{ ssi on; default_type text/html; }}
         {login}
 {forwarded}    }}
 {hosts}}}
