@@ -26,6 +26,7 @@ mod awstats;
 mod dokuwiki;
 mod git;
 mod gitweb;
+mod includes;
 mod wordpress;
 
 use std::io::{self, Write};

@@ -37,10 +37,10 @@ pub enum Runs {
     Programs,
 }
 
-/// What Debian enables by itself, and what PHP-FPM and pretty links need.
+/// What Debian enables by itself, and what PHP-FPM, pretty links and pages with includes need.
 const MODULES: &str = "access_compat alias auth_basic authn_core authn_file authz_core authz_host \
-                       authz_user autoindex deflate dir env filter mime mpm_event negotiation \
-                       reqtimeout setenvif status rewrite";
+                       authz_user autoindex deflate dir env filter include mime mpm_event \
+                       negotiation reqtimeout setenvif status rewrite";
 const CONFIGURATIONS: &str =
     "charset localized-error-pages other-vhosts-access-log security serve-cgi-bin";
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::client::{Client, PATIENCE};
 use crate::is_long;
+use crate::shapes::start;
 use crate::site::Site;
 
 /// Writes and requests of a run.
@@ -64,6 +65,40 @@ fn a_file_that_is_replaced_or_deleted() {
         if number % 5 == 0 {
             fs::remove_file(&path).unwrap();
             assert_eq!(client.get("/a.txt").unwrap().status, 404);
+        }
+    }
+}
+
+/// In all shapes, since they cache in different places.
+#[test]
+fn a_page_and_what_it_includes() {
+    for mpm in ["event", "loop", "worker", "prefork"] {
+        let more = "LoadModule include_module modules/mod_include.so\n<Files *.shtml>\n  ForceType \
+                    text/html\n  SetOutputFilter INCLUDES\n  Options +Includes\n</Files>\n";
+        let site = start(&format!("fresh-page-{mpm}"), mpm, more);
+        let page = |number: usize| {
+            format!("{number:02}<!--#include virtual=\"a.txt\" --><!--#fsize virtual=\"b.txt\" -->")
+        };
+        let mut clients = [site.client(), site.client()];
+        let (path, new) = (site.path("htdocs/a.txt"), site.path("new.txt"));
+        for number in 0..rounds() / 8 {
+            fs::write(site.path("htdocs/page.shtml"), page(number % 7)).unwrap();
+            fs::write(&new, text(number)).unwrap();
+            make_old(&File::options().write(true).open(&new).unwrap());
+            if number % 2 == 0 {
+                fs::rename(&new, &path).unwrap();
+            } else {
+                fs::write(&path, text(number)).unwrap();
+            }
+            let size = number % 10;
+            fs::write(site.path("htdocs/b.txt"), "x".repeat(size)).unwrap();
+            let size = if size == 0 { "  0 ".to_owned() } else { format!("{size:3} ") };
+            let wanted = format!("{:02}{}{size}", number % 7, text(number));
+            for _ in 0..1 + number % 3 {
+                for client in &mut clients {
+                    assert_eq!(client.get("/page.shtml").unwrap().text(), wanted, "{mpm}");
+                }
+            }
         }
     }
 }
@@ -232,5 +267,62 @@ fn a_symbolic_link_that_points_elsewhere() {
         fs::write(site.path("two/a.txt"), text(number)).unwrap();
         fs::write(site.path("one/a.txt"), text(number)).unwrap();
         assert_eq!(client.get("/link/a.txt").unwrap().text(), text(number));
+    }
+}
+
+/// Requests go through the phases, since each is for another name; what the walk found on the way
+/// to their folder is cached.
+#[test]
+fn names_that_were_never_requested_follow_their_folder() {
+    let mut site = Site::new("fresh-unknown");
+    let root = site.root.display().to_string();
+    for folder in ["htdocs/one/two", "aside/two", "elsewhere"] {
+        fs::create_dir_all(site.path(folder)).unwrap();
+    }
+    symlink(site.path("htdocs/one"), site.path("htdocs/link")).unwrap();
+    site.configure(&format!("<Directory {root}>\n  Options FollowSymLinks\n</Directory>\n"));
+    site.start();
+    let mut client = site.client();
+    let mut number = 0;
+    let mut expect = |status: u16, why: &str| {
+        for folder in ["one/two", "link/two", "one/two/none/deeper"] {
+            for times in 0..4 {
+                number += 1;
+                let path = format!("/{folder}/name-{number}");
+                let found = client.get(&path).unwrap().status;
+                assert_eq!(found, status, "{why}: {path}, {times} before");
+            }
+        }
+    };
+    let denied = "Require all denied\n";
+    for round in 0..rounds() / 200 {
+        expect(404, "at first");
+        for level in ["htdocs", "htdocs/one", "htdocs/one/two"] {
+            site.write(&format!("{level}/.htaccess"), denied);
+            expect(403, level);
+            site.write(&format!("{level}/.htaccess"), "# nothing is denied\n");
+            expect(404, level);
+            fs::remove_file(site.path(level).join(".htaccess")).unwrap();
+            expect(404, level);
+        }
+        // The folder itself, and one above it, is another one.
+        site.write("aside/two/.htaccess", denied);
+        let (one, aside, spare) = (site.path("htdocs/one"), site.path("aside"), site.path("spare"));
+        for (status, why) in [(403, "renamed"), (404, "renamed back")] {
+            fs::rename(&one, &spare).unwrap();
+            fs::rename(&aside, &one).unwrap();
+            fs::rename(&spare, &aside).unwrap();
+            expect(status, why);
+        }
+        // The folder vanishes, and is a link to elsewhere in between.
+        let two = site.path("htdocs/one/two");
+        fs::remove_dir(&two).unwrap();
+        site.write("elsewhere/.htaccess", denied);
+        symlink(site.path("elsewhere"), &two).unwrap();
+        expect(403, "a link");
+        fs::remove_file(&two).unwrap();
+        expect(404, "no folder");
+        fs::create_dir(&two).unwrap();
+        expect(404, &format!("again, round {round}"));
     }
 }

@@ -86,6 +86,31 @@ fn what_was_asked_for_before_needs_no_look_at_the_file_system() {
     }
 }
 
+/// A page whose elements depend on files alone is cached, with what it includes.
+#[test]
+fn a_page_of_files_needs_no_look_at_the_file_system() {
+    const PAGE: &[Kind] =
+        &[("page", "GET /one/page.shtml", "", 200), ("query", "GET /one/page.shtml?{n}", "", 200)];
+    for (mpm, more) in SHAPES {
+        let more = format!(
+            "{more}LoadModule include_module modules/mod_include.so\n<Files *.shtml>\n  \
+             ForceType text/html\n  SetOutputFilter INCLUDES\n  Options +Includes\n</Files>\n"
+        );
+        let site = site(mpm, &more);
+        let page = "<!--#set var=\"a\" value=\"b\" --><!--#if expr=\"v('a') == 'b'\" -->\
+                    <!--#include virtual=\"a.txt\" --><!--#endif -->\
+                    <!--#flastmod virtual=\"/two/b.txt\" --><!--#echo var=\"DOCUMENT_NAME\" -->";
+        site.write("htdocs/one/page.shtml", page);
+        sleep(SETTLED);
+        let mut client = site.client();
+        let text = client.get("/one/page.shtml").unwrap().text();
+        assert!(text.starts_with("some text\n") && text.ends_with("page.shtml"), "{text}");
+        if !counts_all(&site, &mut client, mpm, PAGE) {
+            return;
+        }
+    }
+}
+
 #[test]
 fn tls_adds_no_calls_but_those_of_the_socket() {
     let (mpm, more) = SHAPES[0];
