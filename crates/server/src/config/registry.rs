@@ -189,7 +189,9 @@ impl Registry {
 #[derive(Clone)]
 pub struct Slots(Arc<[Page]>);
 
-type Page = Arc<[Arc<AnyConfig>]>;
+/// A place has one pointer for a page, so its size is part of the type; [`NOTHING`] fills the last.
+type Page = Arc<Values>;
+type Values = [Arc<AnyConfig>; PAGE_SLOTS];
 
 /// Values in a page.
 const PAGE_SLOTS: usize = 8;
@@ -199,7 +201,7 @@ static NOTHING: LazyLock<Arc<AnyConfig>> = LazyLock::new(|| Arc::new(()));
 
 impl Slots {
     fn of(values: Vec<Arc<AnyConfig>>) -> Slots {
-        Slots(values.chunks(PAGE_SLOTS).map(Page::from).collect())
+        Slots(values.chunks(PAGE_SLOTS).map(page_of).collect())
     }
 
     /// The value in a slot; `None` only if `T` is not the slot's type.
@@ -255,18 +257,22 @@ impl Slots {
     ) -> Slots {
         let pages = self.0.iter().zip(other.0.iter()).enumerate();
         let pages = pages.map(|(number, (of_self, of_other))| {
-            let values = of_self.iter().zip(of_other.iter()).enumerate();
-            let made = values.filter_map(|(at, (a, b))| make(number * PAGE_SLOTS + at, a, b));
-            let made: Vec<_> = made.collect();
-            match [of_self, of_other].into_iter().find(|page| are_same(page, &made)) {
-                Some(page) => page.clone(),
-                None => made.into(),
-            }
+            let mut values = of_self.iter().zip(of_other.iter()).enumerate().map(|(at, (a, b))| {
+                make(number * PAGE_SLOTS + at, a, b).unwrap_or_else(|| NOTHING.clone())
+            });
+            let made = std::array::from_fn(|_| values.next().unwrap_or_else(|| NOTHING.clone()));
+            let mut inputs = [of_self, of_other].into_iter();
+            let same = inputs.find(|page| are_same(page, &made));
+            same.cloned().unwrap_or_else(|| Arc::new(made))
         });
         Slots(pages.collect())
     }
 }
 
-fn are_same(one: &[Arc<AnyConfig>], other: &[Arc<AnyConfig>]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| Arc::ptr_eq(a, b))
+fn page_of(values: &[Arc<AnyConfig>]) -> Page {
+    Arc::new(std::array::from_fn(|at| values.get(at).unwrap_or_else(|| &NOTHING).clone()))
+}
+
+fn are_same(one: &Values, other: &Values) -> bool {
+    one.iter().zip(other).all(|(a, b)| Arc::ptr_eq(a, b))
 }
