@@ -156,6 +156,9 @@ fn translate<'r>(bound: Bound<'r, Userdir>, request: &'r mut Request) -> Step<'r
     let Some(rest) = request.resource.uri.strip_prefix(b"/~") else { return Step::DECLINED };
     let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     let (user, rest) = rest.split_at(end);
+    // Of several slashes behind the name one is left (`ap_getword`).
+    let further = rest.iter().take_while(|byte| **byte == b'/').count().saturating_sub(1);
+    let rest = rest.get(further..).unwrap_or_default();
     if matches!(user, b"" | b"." | b"..") {
         return Step::DECLINED;
     }
