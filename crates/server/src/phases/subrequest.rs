@@ -364,13 +364,15 @@ impl Request {
         }
     }
 
-    /// Gives an empty request of the server's own for `uri` what all of them have.
+    /// Gives an empty request of the server's own for `uri` what all of them have. As in a client's
+    /// target, a fragment does not count, nor do further slashes at the beginning (`ap_parse_uri`).
     pub(super) fn derive(&mut self, next: &mut Request, uri: &[u8]) {
-        let (path, args) = match uri.iter().position(|byte| *byte == b'?') {
-            Some(mark) => (&uri[..mark], Some(uri[mark + 1..].to_vec())),
-            None => (uri, None),
-        };
-        next.resource.uri.extend_from_slice(path);
+        let known = uri.split(|byte| *byte == b'#').next().unwrap_or_default();
+        let mark = known.iter().position(|byte| *byte == b'?').unwrap_or(known.len());
+        let (path, args) = known.split_at(mark);
+        let args = args.get(1..).map(<[u8]>::to_vec);
+        let further = path.iter().take_while(|byte| **byte == b'/').count().saturating_sub(1);
+        next.resource.uri.extend_from_slice(path.get(further..).unwrap_or_default());
         next.resource.args = args;
         next.head.unparsed_uri.extend_from_slice(uri);
         next.head.request_line.clone_from(&self.head.request_line);
