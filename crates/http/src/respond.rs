@@ -135,7 +135,7 @@ pub(crate) fn frame(request: &mut Request) -> Length {
             request.response.headers_out.unset(b"Content-Length");
             Length::Known
         }
-        Some(length) if !request.response.chunked => {
+        Some(length) if !request.response.chunked && !lacks_length(request) => {
             let mut digits = itoa::Buffer::new();
             request.response.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
             Length::Known
@@ -160,7 +160,7 @@ pub(crate) fn frame(request: &mut Request) -> Length {
 
 /// The length that GET would have, but never a 0, which may be a default (`http_cl_head_zero`).
 fn head_of_head(request: &mut Request) -> Length {
-    let length = request.response.body.length();
+    let length = request.response.body.length().filter(|_| !lacks_length(request));
     if request.response.chunked || length.is_none() {
         request.response.headers_out.unset(b"Content-Length");
     } else if let Some(length) = length.filter(|length| *length > 0) {
@@ -171,6 +171,12 @@ fn head_of_head(request: &mut Request) -> Length {
         request.response.headers_out.unset(b"Content-Length");
     }
     Length::None
+}
+
+/// Whether only a handler can set the length: Apache's filter for it has already been passed.
+fn lacks_length(request: &Request) -> bool {
+    request.kept::<FailedInFilter>().is_some()
+        && !request.response.headers_out.contains(b"Content-Length")
 }
 
 /// Whether the connection must close: by `force-response-1.0`, a module, or the status.

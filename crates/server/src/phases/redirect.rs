@@ -105,6 +105,9 @@ impl Request {
         if let Some(list) = self.kept::<VariantsTag>() {
             next.keep(list.clone());
         }
+        if self.kept::<errors::FailedInFilter>().is_some() {
+            next.keep(errors::FailedInFilter);
+        }
         std::mem::swap(&mut next.response.err_headers_out, &mut self.response.err_headers_out);
         let mut name_after = REDIRECT.to_vec();
         for (name, value) in self.env.iter() {
