@@ -34,6 +34,7 @@ mod scripts;
 mod shrink;
 mod simplify;
 mod site;
+mod skipped;
 mod special;
 mod talk;
 mod tree;

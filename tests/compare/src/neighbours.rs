@@ -3,7 +3,8 @@
 
 use blackbox::compare::{Rule, difference};
 
-use crate::site::{Case, Content, Edit, Node, Request, Site};
+use crate::site::{Case, Node, Request, Site};
+use crate::skipped::htaccess;
 use crate::wanted::differ_in_folders_as_is;
 
 /// The line that allows a difference because of the host that serves what names no host.
@@ -51,16 +52,8 @@ pub fn rule_of_neighbours<'a>(
 
 /// Whether an `.htaccess` of the site, from the beginning or later, has `CookieExpires`.
 fn changes_cookies(case: &Case) -> bool {
-    let in_files = case.site.files.iter().filter_map(|file| match &file.content {
-        Content::Htaccess(nodes) => Some(nodes),
-        _ => None,
-    });
-    let in_changes = case.requests.iter().filter_map(|request| match &request.change {
-        Some(Edit::Htaccess(_, nodes)) => Some(nodes),
-        _ => None,
-    });
     let mut changes = false;
-    for nodes in in_files.chain(in_changes) {
+    for nodes in htaccess(case) {
         Node::walk(nodes, &mut |node| changes |= node.name == "CookieExpires");
     }
     changes

@@ -17,6 +17,7 @@ use crate::fresh;
 use crate::neighbours;
 use crate::pair::Side;
 use crate::site::{Case, ERROR_LOG, MAIN_LOG, Request, Seat, Site};
+use crate::skipped;
 use crate::verdict::{Exchange, Signature, Verdict};
 use crate::wanted;
 
@@ -190,10 +191,17 @@ impl Talk<'_> {
         errors: &str,
     ) -> Option<&'static str> {
         let own = wanted::rule(&case.site, request, apache, tamarack, errors);
-        let of_default = |default| neighbours::rule_of_default(default, request, apache, tamarack);
+        // The first site of the port responds to what names no host.
+        let is_of_default = !request.fields.iter().any(|(name, _)| name == "Host");
+        let of_default = |default| {
+            let own = wanted::rule(default, request, apache, tamarack, errors);
+            own.filter(|_| is_of_default)
+                .or_else(|| neighbours::rule_of_default(default, request, apache, tamarack))
+        };
         let all = self.cases.iter().map(|(_, case)| *case);
         own.or_else(|| self.default.and_then(of_default))
             .or_else(|| neighbours::rule_of_neighbours(all, apache, tamarack))
+            .or_else(|| skipped::rule_of_skipped(case, apache, tamarack))
     }
 
     /// The first side's folder is served by all.

@@ -55,7 +55,7 @@ const WANTED: [Wanted; 13] = [
         applies: differ_in_folders_as_is,
     },
     Wanted {
-        cites: "Variants and index files that a request finds in its own folder",
+        cites: "Index files, variants and listed files that a request finds in its own folder",
         applies: differ_below_wildcards,
     },
 ];
@@ -176,7 +176,7 @@ pub fn differ_in_folders_as_is(
         }
     };
     // A folder may also be the document of an error, which keeps its status.
-    let is_refused = match status(tamarack) {
+    let is_refused = match status(tamarack).or_else(|| status_of_page(tamarack)) {
         Some(403) => true,
         // Or leads to a URL, as a redirect.
         Some(status) => is_unheard && (status >= 400 || status == 302),
@@ -185,13 +185,35 @@ pub fn differ_in_folders_as_is(
     names_handler && is_begun && is_refused
 }
 
-/// A variant whose name a `<Directory>` section's last wildcard matches, for a request without it.
+/// A variant, or files of a listing, whose names a `<Directory>` section's last wildcard matches,
+/// for a request without them.
 fn differ_below_wildcards(
     site: &Site,
     request: &Request,
     apache: &[String],
     tamarack: &[String],
 ) -> bool {
+    let mut lasts = Vec::new();
+    site.walk(&mut |node| {
+        let last = node.words.trim_matches('"').rsplit('/').next().unwrap_or_default();
+        if node.name == "Directory" && last.ends_with(['*', '?']) {
+            lasts.push(last);
+        }
+    });
+    let is_below = |name: &str| lasts.iter().any(|last| is_matched(name, last));
+    // A listing without the entries of such files.
+    let others = |lines: &[String]| {
+        let is_entry = |line: &String| {
+            let name = line.split_once("<a href=\"").and_then(|(_, rest)| rest.split('"').next());
+            name.is_some_and(|name| is_below(name.trim_end_matches('/')))
+        };
+        let lines = without_length(lines).into_iter().filter(|line| !is_entry(line));
+        let lines = lines.map(|line| line.replace("<ul>", "").replace("</ul>", ""));
+        lines.filter(|line| line != "| ").collect::<Vec<_>>()
+    };
+    if !lasts.is_empty() && difference(&others(apache), &others(tamarack), Rule::Answer).is_none() {
+        return true;
+    }
     let target = String::from_utf8_lossy(&request.target);
     let path = target.split('?').next().unwrap_or_default();
     let variant = |lines: &[String]| {
@@ -199,17 +221,26 @@ fn differ_below_wildcards(
         chosen.rsplit('/').next().map(str::to_owned)
     };
     let Some(variant) = variant(apache).or_else(|| variant(tamarack)) else { return false };
-    let mut matches = false;
-    site.walk(&mut |node| {
-        let last = node.words.trim_matches('"').rsplit('/').next().unwrap_or_default();
-        let begin = last.strip_suffix('*').filter(|_| node.name == "Directory");
-        matches |= begin.is_some_and(|begin| variant.starts_with(begin));
-    });
-    matches && path.rsplit('/').next() != Some(variant.as_str())
+    is_below(&variant) && path.rsplit('/').next() != Some(variant.as_str())
+}
+
+/// Whether a name matches a pattern whose last letter is its only wildcard.
+fn is_matched(name: &str, pattern: &str) -> bool {
+    match (pattern.strip_suffix('*'), pattern.strip_suffix('?')) {
+        (Some(begin), _) => name.starts_with(begin),
+        (_, Some(begin)) => name.strip_prefix(begin).is_some_and(|rest| rest.chars().count() == 1),
+        _ => false,
+    }
 }
 
 fn status(lines: &[String]) -> Option<u16> {
     status_line(lines).and_then(|line| line.split(' ').nth(2)?.parse().ok())
+}
+
+/// The status that a page without a head tells, as HTTP/0.9 has it.
+fn status_of_page(lines: &[String]) -> Option<u16> {
+    let title = lines.iter().find_map(|line| line.strip_prefix("| <title>"))?;
+    title.split(' ').next()?.parse().ok()
 }
 
 /// The status line of the response behind interim ones.
@@ -408,6 +439,7 @@ mod tests {
     use super::{LIMITS, OF_META_FILES, WANTED, rule_of_logs};
     use crate::neighbours::CITES;
     use crate::site::{Content, File, Node, Request, Site};
+    use crate::skipped;
 
     fn rule(
         site: &Site,
@@ -459,6 +491,8 @@ mod tests {
         let found = ["< HTTP/1.1 302 Found".to_owned(), "<".to_owned()];
         let unheard = ["= no answer".to_owned()];
         assert!(rule(&site, &Request::default(), &unheard, &found).is_some());
+        let page = ["| <!DOCTYPE html>", "| <title>403 Forbidden</title>"].map(str::to_owned);
+        assert!(rule(&site, &Request::default(), &unheard, &page).is_some());
         assert!(of_document("= no answer") && !of_document("< HTTP/1.1 200 OK"));
         assert!(!of_range(&[], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
         assert!(!is_wanted(&site, "GET", "") && !is_wanted(&site, "GET", "| body"));
@@ -629,6 +663,23 @@ mod tests {
     }
 
     #[test]
+    fn wildcards_of_folders_count_for_entries_of_listings() {
+        let lines = |entries: &str| ["< HTTP/1.1 200 OK", "<", entries].map(str::to_owned);
+        let differs = |section: &str, apache: &str| {
+            let config = vec![Node::section("Directory", section, Vec::new())];
+            let site = Site { config, ..Site::default() };
+            let request = Request { target: b"/".to_vec(), ..Request::default() };
+            rule(&site, &request, &lines(apache), &lines("| <ul></ul>")).is_none()
+        };
+        let of = |name: &str| format!("| <ul><li><a href=\"{name}\"> {name}</a></li></ul>");
+        assert!(!differs("\"@SITE@/*/d*\"", &of("doc.txt")));
+        assert!(!differs("\"@SITE@/htdocs/?\"", &of("n")));
+        assert!(differs("\"@SITE@/*/d*\"", &of("a.txt")));
+        assert!(differs("\"@SITE@/htdocs/?\"", &of("no")));
+        assert!(differs("\"@SITE@/htdocs\"", &of("doc.txt")));
+    }
+
+    #[test]
     fn a_file_of_the_future_is_modified_now() {
         let options = vec![("mtime".to_owned(), "2038-05-06T07:08:09".to_owned())];
         let (path, content) = ("htdocs/a.txt".to_owned(), Content::Text("x".into()));
@@ -715,6 +766,7 @@ mod tests {
     fn every_rule_cites_a_line_that_is_there() {
         let texts = [include_str!("../../../docs/refused.md"), include_str!("../../README.md")];
         let limits = LIMITS.iter().map(|(_, cites)| *cites).chain(CITES).chain([OF_META_FILES]);
+        let limits = limits.chain(skipped::CITES);
         for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
             assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
         }
