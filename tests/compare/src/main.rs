@@ -1,15 +1,16 @@
 //! `compare`: sends random requests for random sites to the installed apache2 and to Tamarack.
 //!
 //! ```text
-//! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds]
+//! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds | --first]
 //!         [--scripts | --proxies]
 //! ```
 //!
 //! `--scripts` makes sites of CGI programs instead of files, `--proxies` those of a proxy with
 //! servers behind it. `--from` begins with a later round.
 //! What differs is shrunk and printed as a test file; with `--kinds` only the first difference of
-//! each kind is printed, as it was seen. `--report` ends in success in any case. The same seed
-//! makes the same sites; how many rounds there is time for depends on the machine.
+//! each kind is printed, as it was seen; with `--first` the first of all ends the run. `--report`
+//! ends in success in any case. The same seed makes the same sites; how many rounds there is time
+//! for depends on the machine.
 
 mod answers;
 mod backends;
@@ -48,7 +49,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blackbox::watcher;
 
-use run::{FILES, Limit, PROXIES, Run, SCRIPTS};
+use run::{FILES, Limit, Manner, PROXIES, Run, SCRIPTS};
 
 /// The default time limit.
 const SECONDS: u64 = 60;
@@ -73,7 +74,7 @@ fn start() -> Result<bool, String> {
     let mut limit = Limit::Time(Duration::from_secs(SECONDS));
     let mut from = 0;
     let mut is_report = false;
-    let mut shrinks = true;
+    let mut manner = Manner::Shrink;
     let mut sites = FILES;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -87,20 +88,19 @@ fn start() -> Result<bool, String> {
             "--rounds" => limit = Limit::Rounds(number()?),
             "--from" => from = number()?,
             "--report" => is_report = true,
-            "--kinds" => shrinks = false,
+            "--kinds" => manner = Manner::Kinds,
+            "--first" => manner = Manner::First,
             "--scripts" => sites = SCRIPTS,
             "--proxies" => sites = PROXIES,
             _ => {
-                return Err(
-                    "[--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds] \
-                     [--scripts|--proxies]"
-                        .to_owned(),
-                );
+                return Err("[--seed N] [--seconds N | --rounds N] [--from N] [--report] \
+                     [--kinds|--first] [--scripts|--proxies]"
+                    .to_owned());
             }
         }
     }
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no tests folder")?;
-    let run = Run::new(seed, from, limit, shrinks, sites, tests)?;
+    let run = Run::new(seed, from, limit, manner, sites, tests)?;
     let found = run.go()?;
     Ok(found == 0 || is_report)
 }

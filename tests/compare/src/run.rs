@@ -43,6 +43,17 @@ pub enum Limit {
     Rounds(u64),
 }
 
+/// What happens to differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// They are made small after the rounds.
+    Shrink,
+    /// The first of each kind is printed as it was seen.
+    Kinds,
+    /// The same, and the first of all ends the run.
+    First,
+}
+
 /// What is generated.
 #[derive(Clone, Copy)]
 pub struct Sites {
@@ -82,8 +93,7 @@ pub const PROXIES: Sites = Sites {
 pub struct Run {
     seed: u64,
     limit: Limit,
-    /// Differences are made small; otherwise the first of each kind is printed as it was seen.
-    shrinks: bool,
+    manner: Manner,
     sites: Sites,
     tests: PathBuf,
     pair: Pair,
@@ -136,7 +146,7 @@ impl Run {
         seed: u64,
         from: u64,
         limit: Limit,
-        shrinks: bool,
+        manner: Manner,
         sites: Sites,
         tests: &Path,
     ) -> Result<Run, String> {
@@ -144,7 +154,7 @@ impl Run {
         Ok(Run {
             seed,
             limit,
-            shrinks,
+            manner,
             sites,
             tests: tests.to_owned(),
             pair,
@@ -162,7 +172,7 @@ impl Run {
         self.on_all(Run::work);
         let took = self.began.elapsed();
         self.locked(|results| results.found.sort_by_key(|found| std::cmp::Reverse(found.round)))?;
-        if self.shrinks {
+        if self.manner == Manner::Shrink {
             self.on_all(Run::make_small);
         }
         self.locked(|results| self.report(results, took))
@@ -224,7 +234,8 @@ impl Run {
                 Limit::Time(limit) => self.began.elapsed() >= limit,
                 Limit::Rounds(rounds) => number >= self.from + rounds,
             };
-            if is_over {
+            let is_found = || self.locked(|results| !results.kinds.is_empty()).unwrap_or(true);
+            if is_over || self.manner == Manner::First && is_found() {
                 return;
             }
             self.round(number, &mut pair);
@@ -290,7 +301,7 @@ impl Run {
             let kind = Kind { count: 0, round: found.round, after };
             let kind = results.kinds.entry(found.signature.clone()).or_insert(kind);
             kind.count += 1;
-            if kind.count == 1 && !self.shrinks {
+            if kind.count == 1 && self.manner != Manner::Shrink {
                 println!("==== round {}, s{:02}: {}", found.round, found.host, found.signature);
                 found.print();
             }
