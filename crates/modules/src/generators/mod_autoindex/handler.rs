@@ -6,7 +6,7 @@ use messages::Message;
 use rt::{PoolError, Work};
 use rustix::io::Errno;
 use server::body::Body;
-use server::core::OptionFlags;
+use server::core::{EtagParts, OptionFlags};
 use server::discard::discard_body;
 use server::etag;
 use server::hooks::{Bound, Step, Verdict};
@@ -156,7 +156,12 @@ fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
         let mtime = (info.mtime_us / SECOND_US).min(request.time_us / SECOND_US);
         let date = wire::date::format(i64::try_from(mtime).unwrap_or(i64::MAX));
         request.response.headers_out.set(b"Last-Modified", &date);
-        let tag = etag::of_file(&info, request.plan.core.file_etag.parts(), request.time_us);
+        let parts = request.plan.core.file_etag.parts();
+        let mut tag = etag::of_file(&info, parts, request.time_us);
+        if tag.is_empty() && parts.has(EtagParts::DIGEST) {
+            // A folder has no digest: none of the parts is left.
+            tag = b"\"\"".to_vec();
+        }
         etag::tell(request, Some(tag).filter(|tag| !tag.is_empty()));
     }
 }
