@@ -54,12 +54,8 @@ fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
         }
         return named;
     }
-    let name = match request.response.content_type.as_deref() {
-        Some(media_type) => {
-            let end = media_type.iter().position(|byte| *byte == b';');
-            let bare = media_type.get(..end.unwrap_or(media_type.len())).unwrap_or_default();
-            Cow::Owned(bare.trim_ascii_end().to_vec())
-        }
+    let name = match name_of_type(request) {
+        Some(name) => Cow::Owned(name.to_vec()),
         None => {
             if let Some(GivenType(given)) = request.kept() {
                 request.response.content_type = Some(given.clone());
@@ -69,6 +65,22 @@ fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
     };
     request.handler = Some(name);
     None
+}
+
+/// The handler name that the media type is: without parameters.
+fn name_of_type(request: &Request) -> Option<&[u8]> {
+    let media_type = request.response.content_type.as_deref()?;
+    let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    Some(bare.trim_ascii_end())
+}
+
+impl Request {
+    /// Whether a module's handler is named like the media type: it runs if no other is named.
+    pub fn has_handler_of_type(&self) -> bool {
+        let Some(name) = name_of_type(self) else { return false };
+        let mut names = self.plan.phase(Phase::Handler).iter().filter_map(|one| one.handler);
+        names.any(|known| known.as_bytes() == name)
+    }
 }
 
 #[inline]

@@ -51,7 +51,9 @@ struct KeptRange(Vec<u8>);
 /// Whether no provider can match, determined before the handler runs: a file's media type does not
 /// change, so a response that no filter touches can be cached.
 fn never_matches(smart: &SmartFilter, request: &Request) -> bool {
-    let is_file = request.handler.is_none() && request.resource.file.kind == FileKind::Regular;
+    let is_file = request.handler.is_none()
+        && request.resource.file.kind == FileKind::Regular
+        && !request.has_handler_of_type();
     is_file
         && smart.trace == 0
         && smart.protocol == 0
