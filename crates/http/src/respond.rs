@@ -117,6 +117,10 @@ fn join_languages(request: &mut Request) {
 }
 
 pub(crate) fn frame(request: &mut Request) -> Length {
+    // Another process sends the body, whatever the fields say of it.
+    if request.response.passing.is_some() {
+        return Length::None;
+    }
     if request.response.is_raw {
         return Length::UntilClose;
     }

@@ -97,6 +97,8 @@ pub enum Message {
     RewriteTooLong = 20202,
     /// A page is too long for mod_include to be parsed.
     PageTooLong = 20203,
+    /// A connection of TLS was to be passed to another process.
+    TlsNotPassed = 20210,
 }
 
 impl Message {

@@ -9,6 +9,7 @@ mod encrypted;
 mod hangup;
 mod in_place;
 mod linger;
+mod pass;
 mod peek;
 mod scratch;
 mod send_file;

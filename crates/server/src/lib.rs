@@ -25,5 +25,5 @@ pub use phases::{
     discard, errors, expr, handler, hostname, matching, process, redirect, subrequest, walk,
 };
 pub use request::{
-    body, connection_info, dump, etag, read_policy, request_body, tunnel, variant_key,
+    body, connection_info, dump, etag, passing, read_policy, request_body, tunnel, variant_key,
 };

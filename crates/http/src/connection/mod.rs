@@ -11,6 +11,7 @@ mod fill;
 mod finish;
 mod interim;
 mod migration;
+mod pass;
 mod proxied;
 mod read_head;
 mod request_body;

@@ -135,8 +135,10 @@ pub(super) async fn detach(
     if unknown || is_old && active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
         request.keep(errors::EndsConnection);
     }
-    // What a client that asked for a tunnel calls a body is sent through it as it is.
-    let ends = errors::ends_connection(request) || request.response.tunnel.is_some();
+    // What a client that asked for a tunnel calls a body is sent through it as it is; a process to
+    // which the connection is passed reads it itself.
+    let is_given_away = request.response.tunnel.is_some() || request.response.passing.is_some();
+    let ends = errors::ends_connection(request) || is_given_away;
     let mut keep = !unknown && !ends && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
     while keep && !matches!(pipe.state, State::Done) {
         match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {

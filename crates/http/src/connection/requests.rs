@@ -14,7 +14,7 @@ use wire::{HeadError, HeadFlags, HeadOptions, Progress};
 
 use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
-use super::{Active, Connection, Ended, dump, fill, interim, request_body, send, tunnel};
+use super::{Active, Connection, Ended, dump, fill, interim, pass, request_body, send, tunnel};
 use crate::byterange;
 use crate::cache::response::Fill;
 use crate::respond;
@@ -333,10 +333,15 @@ async fn finish(
     may_keep: bool,
 ) -> io::Result<bool> {
     filter::apply_all(&mut request).await;
-    let may_keep = may_keep && !connection.engine.draining.get();
+    let is_passed = request.response.passing.is_some();
+    let may_keep = may_keep && !is_passed && !connection.engine.draining.get();
     let framing = respond::finish_headers(&mut request, may_keep).await;
+    let passing = request.response.passing.take();
     let upload = active.upload.take();
     let sent = send::response(connection, active, &mut request, framing, upload.as_ref()).await;
+    if let Some(passing) = passing {
+        pass::pass(connection, &mut request, &passing, &sent);
+    }
     let mut keeps = framing.keep;
     if let Some(upload) = upload {
         let has_failed = sent.outcome.is_err();
@@ -351,6 +356,10 @@ async fn finish(
     let has_log = !request.plan.phase(Phase::LogTransaction).is_empty();
     connection.finish(&mut request, &sent, has_log).await;
     request.renew();
+    if is_passed {
+        // It is the other process that ends the connection.
+        connection.stream = None;
+    }
     sent.outcome.map(|()| keeps)
 }
 

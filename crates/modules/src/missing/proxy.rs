@@ -3,4 +3,4 @@
 use server::missing::{Missing, missing};
 
 /// The modules of this family.
-pub(super) const FAMILY: &[Missing] = &[missing!("proxy_fdpass", ""), missing!("proxy_http2", "")];
+pub(super) const FAMILY: &[Missing] = &[missing!("proxy_http2", "")];

@@ -7,6 +7,7 @@ pub mod mod_proxy_balancer;
 pub mod mod_proxy_connect;
 pub mod mod_proxy_express;
 pub mod mod_proxy_fcgi;
+pub mod mod_proxy_fdpass;
 pub mod mod_proxy_ftp;
 pub mod mod_proxy_hcheck;
 pub mod mod_proxy_http;
@@ -25,6 +26,7 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_proxy_connect::ProxyConnect>(),
         module::<mod_proxy_express::ProxyExpress>(),
         module::<mod_proxy_fcgi::ProxyFcgi>(),
+        module::<mod_proxy_fdpass::ProxyFdpass>(),
         module::<mod_proxy_ftp::ProxyFtp>(),
         module::<mod_proxy_hcheck::ProxyHcheck>(),
         module::<mod_proxy_http::ProxyHttp>(),

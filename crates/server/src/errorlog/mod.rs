@@ -112,6 +112,20 @@ impl Request {
         self.write_log(module, level, number, None, || composed(message));
     }
 
+    /// [`Request::log_as`] for a failed operation.
+    #[track_caller]
+    pub fn log_error_as(
+        &self,
+        module: &str,
+        level: Level,
+        number: u32,
+        error: &std::io::Error,
+        message: fmt::Arguments<'_>,
+    ) {
+        let error = rustix::io::Errno::from_io_error(error);
+        self.write_log(module, level, number, error, || composed(message));
+    }
+
     #[track_caller]
     fn write_log(
         &self,

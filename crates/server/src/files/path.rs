@@ -171,6 +171,18 @@ fn simplified(path: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The path of a file's name, relative to `root` unless it is absolute, in canonical form
+/// (`ap_server_root_relative`); `None` if there is none, or it could be too long.
+pub fn below_root(root: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    if !can_join(root, name) {
+        return None;
+    }
+    if name.first() == Some(&b'/') {
+        return canonical(name);
+    }
+    into_canonical([root, b"/", name].concat())
+}
+
 /// Whether Apache joins the two: not if the result could be too long, even if `added` is absolute
 /// and replaces `root` (`apr_filepath_merge`).
 pub fn can_join(root: &[u8], added: &[u8]) -> bool {

@@ -15,6 +15,7 @@ mod head;
 mod kept;
 mod media_type;
 mod origin;
+pub mod passing;
 mod print;
 pub mod read_policy;
 mod renew;

@@ -5,6 +5,7 @@ use wire::{MethodSet, Table};
 use crate::api::filter::Attached;
 use crate::request::body::Body;
 use crate::request::expiry::Expiry;
+use crate::request::passing::Passing;
 use crate::request::tunnel::Tunnel;
 
 /// A response, as handlers and filters make it.
@@ -30,6 +31,8 @@ pub struct Response {
     pub body: Body,
     /// What the connection becomes instead of sending this response.
     pub tunnel: Option<Box<Tunnel>>,
+    /// The process that gets the connection after this response's head.
+    pub passing: Option<Box<Passing>>,
     /// The modification time of the content, in microseconds since the epoch.
     pub mtime_us: Option<u64>,
     /// Body bytes sent (`%b`).
@@ -71,6 +74,7 @@ impl Default for Response {
             content_languages: Vec::new(),
             body: Body::Empty,
             tunnel: None,
+            passing: None,
             mtime_us: None,
             bytes_sent: 0,
             expiry: None,
@@ -104,8 +108,8 @@ impl Response {
         #[rustfmt::skip]
         let Response {
             status, status_line, headers_out, err_headers_out, trailers_out, content_type,
-            content_encoding, content_languages, body, tunnel, mtime_us, bytes_sent, expiry,
-            filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
+            content_encoding, content_languages, body, tunnel, passing, mtime_us, bytes_sent,
+            expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
             is_raw, is_one_brigade, reads_request,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
@@ -114,7 +118,7 @@ impl Response {
         (*status, *status_line) = (200, None);
         (*content_type, *content_encoding) = (None, None);
         content_languages.clear();
-        (*body, *tunnel, *chunked) = (Body::Empty, None, false);
+        (*body, *tunnel, *passing, *chunked) = (Body::Empty, None, None, false);
         (*mtime_us, *bytes_sent, *expiry) = (None, 0, None);
         filters.clear();
         *allowed = MethodSet::EMPTY;

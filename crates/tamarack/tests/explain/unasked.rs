@@ -26,6 +26,7 @@ const CONFIG: &str = "    DefaultRuntimeDir @ROOT@/logs
     ProxyPass /scgi/ scgi://BACKEND/
     ProxyPass /uwsgi/ uwsgi://BACKEND/
     ProxyPass /ftp/ ftp://BACKEND/
+    ProxyPass /passed fd://logs/socket
     ProxyPass /ftp-name/ ftp://backend.invalid/
     ProxyPass /name/ http://backend.invalid/
     ProxyPass /balancer/ balancer://members/
@@ -50,7 +51,7 @@ const CONFIG: &str = "    DefaultRuntimeDir @ROOT@/logs
 ";
 
 /// The URL with its options, and where a server would connect to.
-const ASKED: [(&[&str], &str); 18] = [
+const ASKED: [(&[&str], &str); 19] = [
     (&["/http/x"], "would connect to http://BACKEND/one/x"),
     (&["/ws/x"], "would connect to ws://BACKEND/x"),
     (&["/fcgi/x.php"], "would connect to fcgi://BACKEND/x.php"),
@@ -63,6 +64,7 @@ const ASKED: [(&[&str], &str); 18] = [
     (&["/name/x"], "would connect to http://backend.invalid/x"),
     (&["/balancer/x"], "would connect to http://BACKEND/x"),
     (&["/unix/x"], "would connect to unix:@ROOT@/logs/socket|http://localhost/x"),
+    (&["/passed"], "would connect to fd://@ROOT@/logs/socket"),
     (&["/match/x"], "would connect to http://BACKEND/x"),
     (&["/rewritten/x"], "would connect to http://BACKEND/x"),
     (&["/handler.html"], "would connect to fcgi://BACKEND@ROOT@/htdocs/handler.html"),
@@ -81,7 +83,7 @@ fn no_backend_is_connected_to() {
     let text = format!(
         "# Proxied.\nmodules dir mime authz_core authn_core authz_user auth_basic authnz_fcgi \
          rewrite proxy proxy_http proxy_fcgi proxy_ajp proxy_scgi proxy_uwsgi proxy_wstunnel \
-         proxy_ftp proxy_connect proxy_balancer lbmethod_byrequests slotmem_shm\n\n\
+         proxy_ftp proxy_fdpass proxy_connect proxy_balancer lbmethod_byrequests slotmem_shm\n\n\
          config\n{config}\ntree\n    htdocs/handler.html\n    | a\n    htdocs/gate\n    | b\n\n\
          command explain\n"
     );

@@ -5,6 +5,7 @@
 //! request and show it.
 
 pub mod ajp;
+mod descriptor;
 pub mod fastcgi;
 pub mod ftp;
 pub mod http;
@@ -37,7 +38,8 @@ pub fn progress(protocol: script::Protocol, bytes: &[u8]) -> Progress {
         Protocol::Uwsgi => pairs::uwsgi_progress(bytes),
         Protocol::Ajp => ajp::progress(bytes),
         // Its connections are served as a whole.
-        Protocol::Raw | Protocol::Ftp if bytes.is_empty() => Progress::Partial,
+        Protocol::Raw | Protocol::Ftp | Protocol::Fdpass if bytes.is_empty() => Progress::Partial,
+        Protocol::Fdpass => Progress::Whole(descriptor::MESSAGE_BYTES),
         Protocol::Raw | Protocol::Ftp => Progress::Whole(0),
     }
 }

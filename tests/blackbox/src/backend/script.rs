@@ -36,6 +36,8 @@ pub enum Protocol {
     Ajp,
     /// FTP, where a connection is a request.
     Ftp,
+    /// A descriptor over a UNIX socket: the client's connection, to which the script applies.
+    Fdpass,
     /// Any bytes: only `more` ends a request.
     Raw,
 }
@@ -117,6 +119,7 @@ impl Declared {
                 "uwsgi" => declared.protocol = Protocol::Uwsgi,
                 "ajp" => declared.protocol = Protocol::Ajp,
                 "ftp" => declared.protocol = Protocol::Ftp,
+                "fdpass" => declared.protocol = Protocol::Fdpass,
                 "raw" => declared.protocol = Protocol::Raw,
                 "unix" => declared.unix = true,
                 "refuses" => declared.refuses = true,

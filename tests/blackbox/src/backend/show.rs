@@ -133,7 +133,7 @@ impl Page<'_> {
             }
             // In their order, unlike the lines of a head.
             Protocol::Ftp => self.body(bytes),
-            Protocol::Raw => self.raw(bytes),
+            Protocol::Raw | Protocol::Fdpass => self.raw(bytes),
         }
     }
 

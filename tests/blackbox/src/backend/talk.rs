@@ -35,6 +35,10 @@ pub(super) fn converse(shared: &Shared, at: usize, declared: &Declared, socket: 
     if declared.protocol == Protocol::Ftp {
         return serve_ftp(shared, at, &mut wire);
     }
+    if declared.protocol == Protocol::Fdpass {
+        let Some(client) = wire.client() else { return };
+        wire = client;
+    }
     let mut number = None;
     loop {
         let at_once = if number.is_none() { shared.take_at_once(at) } else { None };
@@ -187,6 +191,10 @@ impl Exchange<'_> {
                 ("HTTP/1.1 200 OK\r\n", request.parameters, request.body, false)
             }
             Protocol::Ajp => return self.echo_ajp(),
+            Protocol::Fdpass => {
+                self.wire.send(format!("passed to {name}\n").as_bytes());
+                return After::Closing;
+            }
             Protocol::Ftp | Protocol::Raw => return After::Closing,
         };
         parameters.sort();

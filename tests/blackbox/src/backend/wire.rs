@@ -9,6 +9,8 @@ use socket2::Socket;
 
 use crate::stall::Deadline;
 
+use super::descriptor;
+
 const READ_CHUNK_BYTES: usize = 64 * 1024;
 const SEND_LIMIT: Duration = Duration::from_secs(20);
 
@@ -58,6 +60,15 @@ impl Wire {
             }
         }
         Fill::Closed
+    }
+
+    /// The connection whose descriptor the server passes over this one. Its first received bytes
+    /// are those of the message.
+    pub fn client(&self) -> Option<Wire> {
+        let (message, client) = descriptor::receive(&self.socket)?;
+        let mut wire = Wire::new(Arc::new(client)).ok()?;
+        wire.buffer = message;
+        Some(wire)
     }
 
     /// Sends all bytes; that the server has closed is no error here.

@@ -246,14 +246,6 @@ fn too_long(request: &Request, target: Option<&[u8]>) -> u16 {
     500
 }
 
-/// `ap_server_root_relative`
 fn below_server_root(request: &Request, found: &[u8]) -> Option<Vec<u8>> {
-    let root = request.engine.server.server_root.as_os_str().as_bytes();
-    if !path::can_join(root, found) {
-        return None;
-    }
-    if found.first() == Some(&b'/') {
-        return path::canonical(found);
-    }
-    path::into_canonical([root, b"/", found].concat())
+    path::below_root(request.engine.server.server_root.as_os_str().as_bytes(), found)
 }
