@@ -30,6 +30,7 @@ impl Connection {
         request.traffic.bytes_out = total - sent.began;
         self.info.aborted.set(sent.outcome.is_err());
         self.info.keepalive.set(if sent.says_keep { KeepAlive::Open } else { KeepAlive::Close });
+        request.response.take_late_trailers();
         if has_log {
             process::run_all(request, Phase::LogTransaction).await;
         }

@@ -94,7 +94,7 @@ pub(super) async fn response(
     } else {
         let outlet = Outlet { stream: &mut connection.stream, upload };
         match framing.length {
-            Length::Chunked => chunked(outlet, output, body, timeout, request, &mut given).await,
+            Length::Chunked => chunked(outlet, output, body, timeout, &mut given).await,
             _ => plain(outlet, output, body, timeout, &mut given).await,
         }
     };
@@ -247,13 +247,13 @@ async fn piece(
     Ok(())
 }
 
-/// Sends a body of unknown length in chunks (RFC 9112 section 7.1); `given` counts its bytes.
+/// Sends a body of unknown length in chunks (RFC 9112 section 7.1), as in Apache without trailers;
+/// `given` counts its bytes.
 async fn chunked(
     mut outlet: Outlet<'_>,
     output: &mut Vec<u8>,
     mut body: Body,
     timeout: Duration,
-    request: &Request,
     given: &mut u64,
 ) -> io::Result<()> {
     while let Some(chunk) = next(&mut outlet, output, &mut body, timeout).await? {
@@ -271,13 +271,7 @@ async fn chunked(
             output.extend_from_slice(b"\r\n");
         }
     }
-    output.extend_from_slice(b"0\r\n");
-    for (name, value) in request.response.trailers_out.iter() {
-        for part in [name, b": ", value, b"\r\n"] {
-            output.extend_from_slice(part);
-        }
-    }
-    output.extend_from_slice(b"\r\n");
+    output.extend_from_slice(b"0\r\n\r\n");
     outlet.stream()?.write_all(output, timeout).await
 }
 

@@ -53,7 +53,7 @@ pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, Unhosted};
 pub use origin::{Depth, MainRequest};
 pub use resource::{Proxied, Resource};
-pub use response::Response;
+pub use response::{LateTrailers, Response};
 pub use traffic::Traffic;
 pub use validators::OwnValidators;
 

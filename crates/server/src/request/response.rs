@@ -1,5 +1,8 @@
 //! The response to a request, before it is framed.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use wire::{MethodSet, Table};
 
 use crate::api::filter::Attached;
@@ -7,6 +10,9 @@ use crate::request::body::Body;
 use crate::request::expiry::Expiry;
 use crate::request::passing::Passing;
 use crate::request::tunnel::Tunnel;
+
+/// Trailer fields that come with the end of a body.
+pub type LateTrailers = Rc<RefCell<Table>>;
 
 /// A response, as handlers and filters make it.
 pub struct Response {
@@ -19,8 +25,10 @@ pub struct Response {
     pub headers_out: Table,
     /// Header fields that error responses contain as well (`err_headers_out`).
     pub err_headers_out: Table,
-    /// The trailer fields.
+    /// The trailer fields, for the log: as in Apache, they are not sent.
     pub trailers_out: Table,
+    /// Those of a body that another server sends, once it has ended.
+    pub late_trailers: Option<LateTrailers>,
     /// The media type, without charset added by `AddDefaultCharset`.
     pub content_type: Option<Vec<u8>>,
     /// Content codings, outermost last.
@@ -69,6 +77,7 @@ impl Default for Response {
             headers_out: Table::new(),
             err_headers_out: Table::new(),
             trailers_out: Table::new(),
+            late_trailers: None,
             content_type: None,
             content_encoding: None,
             content_languages: Vec::new(),
@@ -103,19 +112,26 @@ impl Response {
         self.keeps_origin && (is(b"Date") || is(b"Server"))
     }
 
+    /// Takes the trailer fields of a body that has ended.
+    pub fn take_late_trailers(&mut self) {
+        if let Some(late) = self.late_trailers.take() {
+            self.trailers_out.extend(&late.borrow());
+        }
+    }
+
     /// Clears everything for the next request; tables keep their memory.
     pub(super) fn renew(&mut self) {
         #[rustfmt::skip]
         let Response {
-            status, status_line, headers_out, err_headers_out, trailers_out, content_type,
-            content_encoding, content_languages, body, tunnel, passing, mtime_us, bytes_sent,
-            expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
+            status, status_line, headers_out, err_headers_out, trailers_out, late_trailers,
+            content_type, content_encoding, content_languages, body, tunnel, passing, mtime_us,
+            bytes_sent, expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
             is_raw, is_one_brigade, reads_request,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
         }
-        (*status, *status_line) = (200, None);
+        (*status, *status_line, *late_trailers) = (200, None, None);
         (*content_type, *content_encoding) = (None, None);
         content_languages.clear();
         (*body, *tunnel, *passing, *chunked) = (Body::Empty, None, None, false);

@@ -17,6 +17,7 @@ use server::body::{Body, BodyStream, Chunk};
 use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
 use server::log::Level;
+use server::request::LateTrailers;
 use wire::chunked::Step;
 use wire::response::{Fault, ResponseBody};
 
@@ -51,6 +52,8 @@ pub struct Relay {
     client: Rc<ConnectionInfo>,
     engine: Rc<Engine>,
     counts: Option<Arc<State>>,
+    /// Where the trailer fields go.
+    trailers: LateTrailers,
 }
 
 /// Where the rest comes from.
@@ -122,6 +125,7 @@ impl Relay {
             gave: false,
             client,
             engine,
+            trailers: LateTrailers::default(),
         }
     }
 
@@ -181,6 +185,11 @@ impl Relay {
                 Poll::Ready(None) | Poll::Pending => return,
             }
         }
+    }
+
+    /// The trailer fields, which are complete once the body has ended.
+    pub fn trailers(&self) -> &LateTrailers {
+        &self.trailers
     }
 
     /// Whether it has failed before its first byte.
@@ -304,6 +313,9 @@ impl Relay {
 
     fn end(&mut self) {
         let Some(source) = self.source.take() else { return };
+        if !self.body.trailers().is_empty() {
+            self.trailers.borrow_mut().extend(self.body.trailers());
+        }
         // Bytes behind the end belong to no request.
         if self.input.is_empty() {
             source.end();

@@ -50,6 +50,7 @@ pub(super) fn set(
         return Err(502);
     }
     response.chunked = matches!(framing, Framing::Chunked | Framing::UntilClose);
+    response.late_trailers = (framing == Framing::Chunked).then(|| relay.trailers().clone());
     response.body = match (whole, announced) {
         (Some(_), Some(length)) => Body::Stream(Box::pin(Announced(length))),
         (Some(whole), None) if whole.is_empty() => Body::Empty,
