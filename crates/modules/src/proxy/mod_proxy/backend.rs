@@ -64,7 +64,9 @@ impl Backend {
         let pool = Pool::of(exchange.worker);
         if options.may_reuse && exchange.worker.is_plain() {
             let now_ms = exchange.request.engine.handle.clock().now_ms();
-            if let Some((stream, slot)) = pool.take(now_ms) {
+            if let Some((stream, slot)) = pool.take(now_ms)
+                && slot.fits(exchange, &Wanted::Plain)
+            {
                 return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool) });
             }
         }
@@ -86,7 +88,7 @@ impl Backend {
         let wanted = tls::wanted(exchange).await;
         let mut slot = match acquired {
             Some(Acquired::Reused(stream, slot))
-                if options.may_reuse && wanted.is_that_of(slot.security.as_ref()) =>
+                if options.may_reuse && slot.fits(exchange, &wanted) =>
             {
                 return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool) });
             }
@@ -109,6 +111,7 @@ impl Backend {
             worker.state.count_connect(now.saturating_sub(began));
         }
         slot.security = wanted.into_security();
+        slot.detour = super::detour::of(exchange);
         let is_kept = options.keeps && !worker.is_generic;
         Ok(Backend { stream, is_reused: false, slot, pool: is_kept.then_some(pool) })
     }

@@ -14,6 +14,7 @@ pub mod canonical;
 pub mod checks;
 mod define;
 mod detect;
+mod detour;
 pub mod failover;
 pub mod fault;
 pub mod forward;

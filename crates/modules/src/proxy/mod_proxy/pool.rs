@@ -18,6 +18,7 @@ use std::time::Duration;
 use rt::{Deadline, Detached, Handle, Inbox, Stream};
 use server::engine::Engine;
 
+use super::detour::Detour;
 use super::shared::State;
 use super::tls::Security;
 use super::workers::Worker;
@@ -34,6 +35,8 @@ pub struct Slot {
     limits: Limits,
     /// The TLS of the connection in this place; `None` for a plain one.
     pub(super) security: Option<Security>,
+    /// Where that connection leads; `None`: to the worker's own place.
+    pub(super) detour: Option<Detour>,
 }
 
 /// The most connections.
@@ -55,7 +58,7 @@ impl Limits {
 
 impl Slot {
     fn new(state: &Arc<State>, limits: Limits) -> Slot {
-        Slot { state: state.clone(), limits, security: None }
+        Slot { state: state.clone(), limits, security: None, detour: None }
     }
 
     /// Takes a place, if there are fewer connections than the limits.
