@@ -39,7 +39,7 @@ instructions: ## count the instructions of the request path, against the limits
 bench-publish: ## put the newest result (or RESULT=DIR) into docs/measuring.md and the README
 	lab/run --publish "$(or $(RESULT),$(lastword $(sort $(wildcard lab/results/20*))))"
 
-manual: ## write docs/directives/ and docs/compat.md from the directive rows
+manual: ## write docs/directives/ and docs/compat.md from rows and chapters
 	cargo xtask manual
 
 fuzz: ## run every fuzz target for ten minutes

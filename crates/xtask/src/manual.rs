@@ -1,12 +1,14 @@
-//! Generates the manual: a page per module and the compatibility table, both from the program's
-//! directive rows and the list of Apache's directives.
+//! Generates the manual: a page per module, from its directive rows and the chapter beside its
+//! code; and the compatibility table, from the rows and the list of Apache's directives.
 
+mod chapter;
 mod compat;
 mod csv;
 mod page;
 mod row;
 
 use crate::tree;
+use chapter::Chapters;
 use row::{Dump, Row};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,8 @@ const REFERENCE: &str = "docs/reference/directives.csv";
 /// Writes the manual, or with `--check` compares it with the generated one.
 ///
 /// # Errors
-/// The rows are not available, a file can't be written, or `--check` finds a stale page.
+/// The rows are not available, a chapter does not fit its module, a file can't be written, or
+/// `--check` finds a stale page.
 pub fn run(arguments: &[&str]) -> Result<String, String> {
     let options = Options::parse(arguments)?;
     let root = tree::root();
@@ -26,7 +29,10 @@ pub fn run(arguments: &[&str]) -> Result<String, String> {
     let reference = std::fs::read_to_string(root.join(REFERENCE))
         .map_err(|error| format!("{REFERENCE}: {error}"))?;
     let reference = csv::reference(&reference)?;
-    let pages = pages(&dump, &reference);
+    let chapters = chapter::read(&root)?;
+    let modules = modules(&dump);
+    chapter::check(&chapters, &dump.here, &modules, &chapter::WITHOUT)?;
+    let pages = pages(&dump, &modules, &reference, &chapters);
     if options.check { check(&root, &pages) } else { write(&root, &pages) }
 }
 
@@ -77,19 +83,41 @@ fn program(root: &Path) -> Command {
     cargo
 }
 
-/// Every generated page by its path from the root.
-fn pages(dump: &Dump, reference: &[csv::Reference]) -> BTreeMap<PathBuf, String> {
+/// The implemented modules with their directives.
+fn modules(dump: &Dump) -> BTreeMap<&str, Vec<&Row>> {
     let mut modules: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
     for row in &dump.rows {
         modules.entry(&row.module).or_default().push(row);
     }
-    let mut pages = BTreeMap::new();
-    for (module, rows) in &mut modules {
+    for rows in modules.values_mut() {
         rows.sort_by_key(|row| row.name.to_lowercase());
-        let path = Path::new("docs/directives").join(format!("{module}.md"));
-        pages.insert(path, page::render(module, rows));
     }
-    pages.insert(PathBuf::from("docs/directives/index.md"), page::index(&modules));
+    for module in &dump.here {
+        modules.entry(module).or_default();
+    }
+    modules
+}
+
+/// Every generated page by its path from the root. A module without directives has one if it has a
+/// chapter.
+fn pages(
+    dump: &Dump,
+    modules: &BTreeMap<&str, Vec<&Row>>,
+    reference: &[csv::Reference],
+    chapters: &Chapters,
+) -> BTreeMap<PathBuf, String> {
+    let mut pages = BTreeMap::new();
+    let mut listed = BTreeMap::new();
+    for (module, rows) in modules {
+        let chapter = chapters.get(*module);
+        if rows.is_empty() && chapter.is_none() {
+            continue;
+        }
+        let path = Path::new("docs/directives").join(format!("{module}.md"));
+        pages.insert(path, page::render(module, rows, chapter));
+        listed.insert(*module, rows.clone());
+    }
+    pages.insert(PathBuf::from("docs/directives/index.md"), page::index(&listed));
     pages.insert(PathBuf::from("docs/compat.md"), compat::render(dump, reference));
     pages
 }
@@ -143,7 +171,7 @@ mod tests {
     #[test]
     fn each_module_has_a_page_and_all_is_in_the_index() {
         let dump = row::parse(ROWS).unwrap();
-        let pages = pages(&dump, &[]);
+        let pages = pages(&dump, &modules(&dump), &[], &Chapters::new());
         let names: Vec<&Path> = pages.keys().map(PathBuf::as_path).collect();
         let expected = [
             "docs/compat.md",
@@ -160,7 +188,7 @@ mod tests {
     fn a_page_that_differs_or_is_left_over_is_stale() {
         let root = std::env::temp_dir().join(format!("xtask-manual-{}", std::process::id()));
         let dump = row::parse(ROWS).unwrap();
-        let pages = pages(&dump, &[]);
+        let pages = pages(&dump, &modules(&dump), &[], &Chapters::new());
         assert!(check(&root, &pages).is_err());
         write(&root, &pages).unwrap();
         assert!(check(&root, &pages).is_ok());

@@ -1,25 +1,54 @@
 //! One page per module, and the index of them.
 
+use super::chapter::Chapter;
 use super::row::{Row, State};
 use std::collections::BTreeMap;
 
 /// The note at the head of each generated file.
 pub const NOTE: &str =
     "<!-- Made by `cargo xtask manual` from the directive rows: edit those. -->\n";
+/// The note at the head of a page with hand-written text.
+const NOTE_OF_PAGE: &str =
+    "<!-- Made by `cargo xtask manual` from the directive rows and manual.md: edit those. -->\n";
 
-/// A module's page: a heading, and each directive with its properties.
-pub fn render(module: &str, rows: &[&Row]) -> String {
-    let mut page = format!("{NOTE}\n# {module}\n\n");
+/// A module's page: the introduction, and each directive with its properties and text.
+pub fn render(module: &str, rows: &[&Row], chapter: Option<&Chapter>) -> String {
+    let note = if chapter.is_some() { NOTE_OF_PAGE } else { NOTE };
+    let mut page = format!("{note}\n# {module}\n\n{}", origin(module));
     if let Some(file) = rows.iter().map(|row| &row.file).find(|file| !file.is_empty()) {
         page.push_str(&format!("Source: `{file}`\n\n"));
     }
+    if let Some(chapter) = chapter {
+        page.push_str(&format!("{}\n\n", chapter.introduction.trim()));
+    }
     for row in rows {
         page.push_str(&directive(row));
+        let text = chapter.map_or("", |chapter| chapter.section(row));
+        if !text.is_empty() {
+            page.push_str(&format!("{text}\n\n"));
+        }
     }
     page.truncate(page.trim_end().len());
     page.push('\n');
     page
 }
+
+/// How the module is loaded, and where Apache describes it.
+fn origin(module: &str) -> String {
+    let mut facts = Vec::new();
+    if let Some(name) = module.strip_prefix("mod_").filter(|name| *name != "so") {
+        facts.push(format!("- Load: `LoadModule {name}_module modules/{module}.so`"));
+    }
+    if module != OWN {
+        facts.push(format!(
+            "- Apache's page: <https://httpd.apache.org/docs/2.4/mod/{module}.html>"
+        ));
+    }
+    if facts.is_empty() { String::new() } else { format!("{}\n\n", facts.join("\n")) }
+}
+
+/// The module that Apache does not have.
+const OWN: &str = "loop";
 
 /// The index: every module with its directives.
 pub fn index(modules: &BTreeMap<&str, Vec<&Row>>) -> String {
@@ -30,7 +59,9 @@ pub fn index(modules: &BTreeMap<&str, Vec<&Row>>) -> String {
             .iter()
             .map(|row| format!("[{}]({module}.md#{})", cell(&row.name), anchor(&row.name)))
             .collect();
-        page.push_str(&format!("**[{module}]({module}.md)**: {}\n\n", names.join(", ")));
+        let separator = if names.is_empty() { "" } else { ": " };
+        let names = names.join(", ");
+        page.push_str(&format!("**[{module}]({module}.md)**{separator}{names}\n\n"));
     }
     page.truncate(page.trim_end().len());
     page.push('\n');
@@ -102,10 +133,11 @@ mod tests {
     #[test]
     fn a_page_states_the_facts() {
         let rows = parse(include_str!("sample.json")).unwrap().rows;
-        let page = render("mod_alias", &[&rows[0], &rows[1]]);
+        let page = render("mod_alias", &[&rows[0], &rows[1]], None);
         assert!(page.contains("## Alias\n\nMaps URLs"));
         assert!(page.contains("- Where: server config, virtual host, directory, .htaccess"));
         assert!(page.contains("- AllowOverride: FileInfo\n- State: partial: no RedirectRelative"));
+        assert!(page.contains("- Load: `LoadModule alias_module modules/mod_alias.so`\n"));
         assert!(page.ends_with("yet\n"));
     }
 

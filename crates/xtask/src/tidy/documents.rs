@@ -117,7 +117,12 @@ impl Tree {
         if path.is_empty() || target.contains("://") || target.starts_with("mailto:") {
             return true;
         }
-        let folder = Path::new(document).parent().unwrap_or(Path::new(""));
+        let is_from_root = path.starts_with('/');
+        let path = path.trim_start_matches('/');
+        let folder = match Path::new(document).parent() {
+            Some(folder) if !is_from_root => folder,
+            _ => Path::new(""),
+        };
         let mut parts: Vec<&str> = folder.iter().filter_map(|part| part.to_str()).collect();
         for part in path.trim_end_matches('/').split('/') {
             match part {
