@@ -8,12 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tamarack");
 /// The beginning of a block.
 const FENCE: &str = "```";
 /// The chapters lie below.
 const MODULES: &str = "../modules/src";
 /// What examples name: empty files below the server's root.
-const FILES: [&str; 1] = ["maps/moved.txt"];
+const FILES: [&str; 3] = ["conf/magic", "conf/proxies.txt", "maps/moved.txt"];
 
 /// A block.
 struct Example {
@@ -44,6 +46,7 @@ fn examples_of_the_manual_are_correct() {
     assert!(!examples.is_empty());
     let mut main = format!("ServerRoot {}\nServerName localhost\n", root.display());
     main.push_str("Listen 127.0.0.1:1\nDocumentRoot htdocs\n");
+    main.push_str(&modules());
     let folders = ["htdocs", "logs"].map(|name| root.join(name));
     folders.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
     for file in FILES.map(|name| root.join(name)) {
@@ -57,16 +60,20 @@ fn examples_of_the_manual_are_correct() {
     }
     let configuration = root.join("httpd.conf");
     fs::write(&configuration, main).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_tamarack"))
-        .arg("-t")
-        .arg("-f")
-        .arg(&configuration)
-        .output()
-        .unwrap();
+    let output = Command::new(PROGRAM).arg("-t").arg("-f").arg(&configuration).output().unwrap();
     fs::remove_dir_all(&root).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     let is_clean = output.status.success() && errors.trim() == "Syntax OK";
     assert!(is_clean, "each file is the chapter and line of a block:\n{errors}");
+}
+
+/// The lines that load all modules, by the names in the program's list.
+fn modules() -> String {
+    let output = Command::new(PROGRAM).args(["manual", "--json"]).output().unwrap();
+    let list = String::from_utf8(output.stdout).unwrap();
+    let files = list.lines().filter_map(|line| line.strip_prefix("{\"here\":\"mod_"));
+    let names = files.filter_map(|rest| rest.strip_suffix("\"}")).filter(|name| *name != "so");
+    names.map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n")).collect()
 }
 
 /// The blocks of all chapters, in the order of their files.
