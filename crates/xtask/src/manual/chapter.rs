@@ -16,7 +16,7 @@ const FILE: &str = "manual.md";
 const DEPTH_LIMIT: usize = 8;
 
 /// Modules that have no chapter yet. The list only shrinks.
-pub const WITHOUT: [&str; 56] = [
+pub const WITHOUT: [&str; 36] = [
     "core",
     "event",
     "loop",
@@ -35,30 +35,11 @@ pub const WITHOUT: [&str; 56] = [
     "mod_env",
     "mod_filter",
     "mod_headers",
-    "mod_heartbeat",
-    "mod_heartmonitor",
-    "mod_lbmethod_bybusyness",
-    "mod_lbmethod_byrequests",
-    "mod_lbmethod_bytraffic",
-    "mod_lbmethod_heartbeat",
     "mod_log_config",
     "mod_logio",
     "mod_macro",
     "mod_mime",
     "mod_negotiation",
-    "mod_proxy",
-    "mod_proxy_ajp",
-    "mod_proxy_balancer",
-    "mod_proxy_connect",
-    "mod_proxy_express",
-    "mod_proxy_fcgi",
-    "mod_proxy_ftp",
-    "mod_proxy_hcheck",
-    "mod_proxy_html",
-    "mod_proxy_http",
-    "mod_proxy_scgi",
-    "mod_proxy_uwsgi",
-    "mod_proxy_wstunnel",
     "mod_reqtimeout",
     "mod_setenvif",
     "mod_slotmem_plain",
@@ -70,7 +51,6 @@ pub const WITHOUT: [&str; 56] = [
     "mod_unixd",
     "mod_version",
     "mod_watchdog",
-    "mod_xml2enc",
     "prefork",
     "worker",
 ];
