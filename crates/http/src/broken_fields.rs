@@ -18,7 +18,7 @@ pub(crate) async fn replace_broken(request: &mut Request, field: &BrokenField) -
     field.log(request);
     clear_head(request);
     let was_redirected = request.prev.is_some();
-    server::errors::die(request, 500).await;
+    server::errors::replace(request, 500).await;
     let has_document = request.prev.is_some() && !was_redirected;
     filter::apply_all(request).await;
     request.keep(EndsConnection);
@@ -28,6 +28,7 @@ pub(crate) async fn replace_broken(request: &mut Request, field: &BrokenField) -
     }
     // The error's own fields are invalid, or those of its document.
     clear_head(request);
+    request.response.status_line = None;
     server::errors::make_page(request, 500, None);
     add_error_fields(request);
     if broken_field(request).is_some() {
@@ -44,7 +45,6 @@ fn clear_head(request: &mut Request) {
     response.err_headers_out.clear();
     response.content_encoding = None;
     response.content_languages.clear();
-    response.status_line = None;
     response.chunked = false;
 }
 
