@@ -235,7 +235,10 @@ impl<'l> Spawner<'l> {
         if let Some(question) = running.question.take() {
             question.answer(&[&Outcome::Ended(status).write()]);
         }
-        if let Some(question) = self.queue.pop_front() {
+        // Most orders that wait may be withdrawn by now: none of those takes the place.
+        while self.running.len() < self.programs_max
+            && let Some(question) = self.queue.pop_front()
+        {
             self.start(question);
         }
     }

@@ -223,6 +223,19 @@ fn orders_beyond_the_limit_wait_and_are_refused() {
 }
 
 #[test]
+fn orders_that_are_withdrawn_take_no_place() {
+    let rig = Rig::new(1);
+    let mut first = rig.shell("echo runs; cat");
+    assert_eq!(first.line(), "runs");
+    (0..3).for_each(|_| drop(rig.shell("echo never")));
+    let waiting = rig.shell("echo now");
+    assert_eq!(first.end().1, Outcome::Ended(0));
+    // No other order comes that would wake the spawner.
+    assert_eq!(waiting.end(), ("now\n".to_owned(), Outcome::Ended(0)));
+    rig.end();
+}
+
+#[test]
 fn the_end_of_the_line_ends_the_programs() {
     let rig = Rig::new(8);
     let mut ordered = rig.shell("echo $$; exec sleep 1000");
