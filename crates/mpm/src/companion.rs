@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::execve;
 
 use crate::program::Level;
@@ -77,6 +77,7 @@ pub fn start(
     };
     let (words, environment) = (strings(words)?, strings(environment)?);
     command.process_group(0);
+    reset_signals(command);
     // SAFETY: the process has one thread, so what the closure does in its copy is unrestricted.
     #[expect(unsafe_code, reason = "what a forked child does before it executes the program")]
     unsafe {
@@ -87,4 +88,18 @@ pub fn start(
         });
     }
     command.spawn()
+}
+
+/// Has the program of `command` begin with the default signals and none of them blocked: the
+/// standard library resets SIGPIPE alone, and the supervisor blocks those that it reads.
+pub(crate) fn reset_signals(command: &mut Command) {
+    // SAFETY: the closure only calls signal(2) and sigprocmask(2), which are safe between fork and
+    // execve.
+    #[expect(unsafe_code, reason = "what a forked child does before it executes the program")]
+    unsafe {
+        command.pre_exec(|| {
+            launch::reset_ignored();
+            Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?)
+        });
+    }
 }

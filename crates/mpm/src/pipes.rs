@@ -20,6 +20,8 @@ use nix::unistd::Pid;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::companion::reset_signals;
+
 /// How long a reader may take to end after its end of file before it is sent SIGTERM.
 pub const READER_END_DEADLINE: Duration = Duration::from_secs(2);
 /// The pipe's size if the system allows it (`/proc/sys/fs/pipe-max-size`).
@@ -310,13 +312,10 @@ impl Reader {
         };
         // Runs in its own process group, so that an interrupt typed at a terminal ends the server
         // and lets the reader read to the end.
-        let child = self
-            .spec
-            .command()
-            .stdin(Stdio::from(read_end.try_clone()?))
-            .stderr(standard_error)
-            .process_group(0)
-            .spawn()?;
+        let mut command = self.spec.command();
+        command.stdin(Stdio::from(read_end.try_clone()?)).stderr(standard_error).process_group(0);
+        reset_signals(&mut command);
+        let child = command.spawn()?;
         self.pid = i32::try_from(child.id()).ok().map(Pid::from_raw);
         self.started = Instant::now();
         Ok(())

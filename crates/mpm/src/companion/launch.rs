@@ -122,6 +122,14 @@ extern "C" fn enter(plan: *mut c_void) -> c_int {
     }
 }
 
+/// Sets the signals that the server ignores to their defaults.
+pub(super) fn reset_ignored() {
+    for signal in IGNORED {
+        // SAFETY: the default action runs no code of this process.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Whether all is as the program should find it.
 ///
 /// # Safety
@@ -129,9 +137,7 @@ extern "C" fn enter(plan: *mut c_void) -> c_int {
 unsafe fn prepare(plan: &Plan) -> bool {
     // SAFETY: as the caller promises; system calls on values of this process.
     unsafe {
-        for signal in IGNORED {
-            libc::signal(signal, libc::SIG_DFL);
-        }
+        reset_ignored();
         if libc::setpgid(0, 0) != 0 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
             return false;
         }
