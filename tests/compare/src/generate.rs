@@ -5,7 +5,7 @@ use crate::random::Random;
 use crate::requests;
 use crate::rows::{self, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
 use crate::site::{Case, Content, File, Node, Site};
-use crate::{features, tree, usual};
+use crate::{costly, features, tree, usual};
 
 /// Sites that are served at once.
 pub const SITES: u64 = 10;
@@ -31,7 +31,7 @@ pub fn batch(seed: u64, number: u64) -> Vec<Case> {
         global.push(section(&mut choice, GLOBAL, 1));
     }
     let part = |site| Random::part(seed, (number << 8) + site + (1 << 40));
-    let is_tls = choice.random.percent(30);
+    let is_tls = choice.random.percent(40);
     let is_tls = |site: u64| is_tls && site % 2 == 1;
     (0..SITES).map(|site| case(part(site), global.clone(), is_tls(site))).collect()
 }
@@ -42,7 +42,8 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     choice.is_tls = is_tls;
     let mut site = Site { global, config: Vec::new(), files, is_tls };
     let choice = &mut choice;
-    if choice.random.percent(30) {
+    // What is no TLS on a port of TLS shows in the log of the port's first host alone.
+    if choice.random.percent(if is_tls { 60 } else { 30 }) {
         site.config.push(usual::log(choice));
     }
     if choice.random.percent(85) {
@@ -93,9 +94,15 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
         usual::future(choice, &mut site, &mut requests);
     }
     if choice.random.percent(15) {
-        site.config.push(costly(choice));
+        let rule = costly::rule(choice);
+        if choice.random.percent(50) {
+            // Most sites refuse most requests for other reasons.
+            site.config.truncate(1);
+            site.files.retain(|file| !matches!(file.content, Content::Htaccess(_)));
+        }
         let some = requests.iter_mut().step_by(LONG_EVERY);
-        some.for_each(|request| requests::lengthen(choice, request));
+        some.for_each(|request| costly::lengthen(choice, request, &rule));
+        site.config.push(rule.node);
     }
     Case { site, requests }
 }
@@ -250,19 +257,6 @@ fn joined(choice: &mut Choice) -> Vec<Node> {
         Node::section(name, format!("\"{words}\""), rule(choice)),
         Node::section(name, format!("\"{words}\""), last),
     ]
-}
-
-/// A rule with a pattern that takes many steps, or much stack, for a long subject.
-fn costly(choice: &mut Choice) -> Node {
-    let denied = vec![Node::directive("Require", "all denied")];
-    if choice.random.percent(25) {
-        return Node::section("LocationMatch", "\"^(/[^/]+)*/?$\"", denied);
-    }
-    let of = choice.one(&["QUERY_STRING", "HTTP_USER_AGENT", "REQUEST_URI"]);
-    let pattern =
-        choice.one(&["(a|b|c|d)*evil", r"^(?:\w|\W)*Bad", "^(a+)+$|evil", "(?:[^!]|!)*x$"]);
-    let sign = choice.one(&["=~", "=~", "!~"]);
-    Node::section("If", format!("\"%{{{of}}} {sign} m#{pattern}#\""), denied)
 }
 
 /// The argument of a `<Files>`: often all files, and with them the folders that a request names.

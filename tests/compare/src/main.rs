@@ -16,6 +16,7 @@ mod answers;
 mod backends;
 mod changes;
 mod choice;
+mod costly;
 mod expression;
 mod features;
 mod fields;

@@ -1,6 +1,7 @@
 //! Generates random requests to a site: mostly valid, and with every kind of escaping.
 
 use crate::choice::Choice;
+use crate::costly;
 use crate::features;
 use crate::fields::{add, condition, field};
 use crate::site::Request;
@@ -141,7 +142,7 @@ pub fn target(choice: &mut Choice) -> Vec<u8> {
                 .one(&["?", "?a=1", "?a", "?C=N;O=D", "?C=S;O=A", "?C=M", "?evil", "?%41&<b>"])
                 .as_bytes(),
         ),
-        2 if choice.random.percent(20) => target.extend_from_slice(&long(choice)),
+        2 if choice.random.percent(20) => target.extend_from_slice(costly::any(choice).as_bytes()),
         3 if choice.random.percent(15) => {
             let mut absolute = b"http://@HOST@".to_vec();
             absolute.extend_from_slice(&target);
@@ -191,30 +192,6 @@ fn mangle(choice: &mut Choice, target: &mut Vec<u8>) {
     }
     let end = if odd.starts_with('/') && at < target.len() { at + 1 } else { at };
     target.splice(at..end, odd.bytes());
-}
-
-/// A long subject for a regular expression: more than its first stack holds.
-fn long(choice: &mut Choice) -> Vec<u8> {
-    let unit = choice.one(&["a", "/a", "x", "ab", "?a"]);
-    let end = choice.one(&["", "evil", "Bad", "/x", "!evil"]);
-    let count = 10 + choice.random.below(3000);
-    (unit.repeat(count) + end).into_bytes()
-}
-
-/// Gives a request a path, a query or a field that is long for a regular expression.
-pub fn lengthen(choice: &mut Choice, request: &mut Request) {
-    let long = long(choice);
-    match choice.random.below(4) {
-        0 => request.target.extend_from_slice(&long),
-        1 | 2 => {
-            request.target.push(b'?');
-            request.target.extend_from_slice(&long);
-        }
-        _ => {
-            request.fields.retain(|(name, _)| name != "User-Agent");
-            request.fields.push(("User-Agent".to_owned(), long));
-        }
-    }
 }
 
 fn body(choice: &mut Choice, request: &mut Request) {
