@@ -1,7 +1,8 @@
 //! Values that are new with each request: identifiers of requests and of clients, times, and the
 //! framing of what programs write. They are masked on both sides, as `mask` lines do in test files.
 
-use crate::site::Site;
+use crate::site::{Case, Node};
+use crate::skipped::htaccess;
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
 const MASKS: [(&[&str], &str, &str); 8] = [
@@ -25,14 +26,17 @@ const MASKS: [(&[&str], &str, &str); 8] = [
 ];
 
 /// The masks of sites that are served together: the first one responds to requests without a host.
-pub fn masks<'a>(sites: impl Iterator<Item = &'a Site>) -> Vec<(String, String)> {
+pub fn masks<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<(String, String)> {
     let mut has = [false; MASKS.len()];
-    for site in sites {
-        site.walk(&mut |node| {
+    for case in cases {
+        let mut see = |node: &Node| {
             for ((words, _, _), has) in MASKS.iter().zip(&mut has) {
                 *has |= words.iter().any(|word| node.name == *word || node.words.contains(word));
             }
-        });
+        };
+        case.site.walk(&mut see);
+        // Some are written while the site is served.
+        htaccess(case).for_each(|nodes| Node::walk(nodes, &mut see));
     }
     let masks = MASKS.iter().zip(has).filter(|(_, has)| *has);
     masks.map(|((_, pattern, with), _)| ((*pattern).to_owned(), (*with).to_owned())).collect()
@@ -41,15 +45,22 @@ pub fn masks<'a>(sites: impl Iterator<Item = &'a Site>) -> Vec<(String, String)>
 #[cfg(test)]
 mod tests {
     use super::masks;
-    use crate::site::{Node, Site};
+    use crate::site::{Case, Edit, Node, Request, Site};
 
     #[test]
     fn a_site_has_the_masks_of_its_directives() {
-        let of =
-            |nodes: Vec<Node>| masks(std::iter::once(&Site { config: nodes, ..Site::default() }));
+        let of = |nodes: Vec<Node>| {
+            let site = Site { config: nodes, ..Site::default() };
+            masks(std::iter::once(&Case { site, ..Case::default() }))
+        };
         assert!(of(vec![Node::directive("Options", "All")]).is_empty());
         let inner = vec![Node::directive("Header", "set X-Id \"%{UNIQUE_ID}e\"")];
         assert_eq!(of(vec![Node::section("Location", "/", inner)])[0].1, "UNIQUE-ID");
         assert_eq!(of(vec![Node::directive("CookieTracking", "On")])[0].1, "COOKIE");
+        let nodes = vec![Node::directive("CookieTracking", "On")];
+        let change = Some(Edit::Htaccess("htdocs/.htaccess".to_owned(), nodes));
+        let requests = vec![Request { change, ..Request::default() }];
+        let case = Case { requests, ..Case::default() };
+        assert_eq!(masks(std::iter::once(&case))[0].1, "COOKIE");
     }
 }

@@ -122,7 +122,7 @@ fn text(case: &Case, signature: &Signature, seat: Seat, needs: Needs<'_>) -> Str
     if case.site.is_tls {
         text.push_str("ports 2\n");
     }
-    for (pattern, with) in fresh::masks(std::iter::once(&case.site)) {
+    for (pattern, with) in fresh::masks(std::iter::once(case)) {
         text.push_str(&format!("mask {pattern} => {with}\n"));
     }
     let has_owner = |file: &crate::site::File| file.options.iter().any(|(key, _)| key == "uid");

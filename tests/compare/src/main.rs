@@ -24,6 +24,7 @@ mod fresh;
 mod generate;
 mod kept;
 mod neighbours;
+mod pages;
 mod pair;
 mod proxied;
 mod proxies;

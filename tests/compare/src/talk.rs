@@ -52,7 +52,7 @@ pub fn talk_all(
     apache: &Side,
     tamarack: Option<&Side>,
 ) -> Vec<Verdict> {
-    let masks = fresh::masks(cases.iter().map(|(_, case)| &case.site));
+    let masks = fresh::masks(cases.iter().map(|(_, case)| *case));
     let mut sides = Vec::new();
     for side in std::iter::once(apache).chain(tamarack) {
         sides.extend(Renderer::new(&side.place, &masks).map(|renderer| (side, renderer)));
@@ -434,10 +434,15 @@ fn is_framing_alone(apache: &[String], tamarack: &[String]) -> bool {
 }
 
 /// A response whose announced length is not that of its body: what follows a program's head that
-/// can't be read may count for the error page. It is no evidence about Tamarack.
+/// can't be read may count for the error page, and the next response for a body that does not come.
+/// It is no evidence about Tamarack.
 fn is_misframed(lines: &[String]) -> bool {
+    const NEXT: &str = "HTTP/1.1 ";
     let begins = |line: &String| line.starts_with("= broken:") || line.starts_with("= more came:");
-    lines.iter().any(begins)
+    let body = lines.iter().skip_while(|line| *line != "<").nth(1);
+    let body = body.and_then(|line| line.strip_prefix("| ").or(line.strip_prefix("|- ")));
+    let is_next = |text: &str| text.starts_with(NEXT) || !text.is_empty() && NEXT.starts_with(text);
+    lines.iter().any(begins) || body.is_some_and(is_next)
 }
 
 /// A response that did not begin in time.
@@ -505,7 +510,14 @@ mod tests {
     use blackbox::render::Renderer;
     use blackbox::testfile::TestFile;
 
-    use super::{in_logs, line};
+    use super::{in_logs, is_misframed, line};
+
+    #[test]
+    fn the_next_response_may_count_for_a_body() {
+        let lines = |body: &str| ["< HTTP/1.1 206 Partial Content", "<", body].map(str::to_owned);
+        assert!(is_misframed(&lines("|- HTTP")) && is_misframed(&lines("| HTTP/1.1 301 Moved")));
+        assert!(!is_misframed(&lines("| <html>")) && !is_misframed(&lines("|- ")));
+    }
 
     #[test]
     fn a_request_line_is_found_in_a_log_as_the_log_shows_it() -> Result<(), String> {
