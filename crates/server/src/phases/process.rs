@@ -25,6 +25,12 @@ pub async fn process(request: &mut Request) -> Verdict {
         Verdict::Declined => {}
         decided => return decided,
     }
+    process_at_length(request).await
+}
+
+/// The same without quick handlers.
+#[inline]
+pub async fn process_at_length(request: &mut Request) -> Verdict {
     match resolve(request).await {
         Verdict::Ok => handler::produce(request).await,
         decided => decided,

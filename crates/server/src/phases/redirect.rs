@@ -16,20 +16,26 @@ const REDIRECT: &[u8] = b"REDIRECT_";
 /// Responds with another URI of this server. Afterwards `request` is the new, completed request,
 /// and the old one is its `prev`. Returns [`Verdict::Done`], or a status if the limit is reached.
 pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
-    redirect(request, uri, None).await
+    redirect(request, uri, Quick::Yes).await
 }
 
-/// Like [`internal_redirect`], for a program that processes the resource: if its response has no
-/// media type, it gets that of the resource (`ap_internal_redirect_handler`).
+/// Like [`internal_redirect`], for a program that processes the resource, without quick handlers: if
+/// its response has no media type, it gets that of the resource (`ap_internal_redirect_handler`).
 pub async fn internal_redirect_handler(request: &mut Request, uri: &[u8]) -> Verdict {
     let media_type = request.response.content_type.clone();
-    redirect(request, uri, media_type.map(GivenType)).await
+    redirect(request, uri, Quick::No(media_type.map(GivenType))).await
+}
+
+/// Whether quick handlers run; if not, the media type that the response may get.
+enum Quick {
+    Yes,
+    No(Option<GivenType>),
 }
 
 /// The media type of a response that has none of its own. No handler is chosen by it.
 pub(super) struct GivenType(pub Vec<u8>);
 
-async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -> Verdict {
+async fn redirect(request: &mut Request, uri: &[u8], quick: Quick) -> Verdict {
     let depth = request.depth.redirects + 1;
     if depth > request.host.core.max_internal_redirects() {
         log_limit(request, 124, depth - 1, "internal redirects");
@@ -43,10 +49,13 @@ async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -
     let recorded = record(request, Kind::Request, uri);
     let run = async {
         match process::run_all(request, Phase::PostReadRequest).await {
-            Verdict::Ok => {
-                given.into_iter().for_each(|given| request.keep(given));
-                process::process(request).await
-            }
+            Verdict::Ok => match quick {
+                Quick::Yes => process::process(request).await,
+                Quick::No(given) => {
+                    given.into_iter().for_each(|given| request.keep(given));
+                    process::process_at_length(request).await
+                }
+            },
             decided => decided,
         }
     };
