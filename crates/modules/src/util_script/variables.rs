@@ -45,7 +45,8 @@ pub(crate) async fn add_common<M: Module>(request: &mut Request) {
     if request.env.is_empty() {
         request.env = added;
     } else {
-        request.env.overlap(&added, Overlap::Set);
+        request.env.extend(&added);
+        request.env.compress(Overlap::Set);
     }
 }
 
