@@ -13,7 +13,7 @@ use crate::phases::hostname;
 use crate::phases::matching;
 use crate::phases::request_uri;
 use crate::phases::walk;
-use crate::request::Request;
+use crate::request::{Proxied, Request};
 
 /// Runs a request from its URI to its response, or to the status that ends it. `post_read_request`
 /// has run already: its status applies to the whole request.
@@ -55,8 +55,9 @@ pub async fn resolve(request: &mut Request) -> Verdict {
     if verdict != Verdict::Ok {
         return verdict;
     }
+    // Bodies of proxied requests have none (`ap_http_filter`).
     let limit = request.plan.core.limit_request_body();
-    request.body_in.set_limit(limit);
+    request.body_in.set_limit(limit.filter(|_| request.resource.proxied == Proxied::No));
     if !permitted_by_chain(request) {
         let verdict = permit(request).await;
         if verdict != Verdict::Ok {

@@ -50,9 +50,10 @@ impl Single {
     /// Reads the beginning of the body; `number` is that of the message that it can't be read.
     ///
     /// # Errors
-    /// 411 for chunks; 500, whatever else is wrong.
+    /// 411 for chunks; 413 above LimitRequestBody; 500, whatever else is wrong.
     pub async fn body(&self, request: &mut Request, number: u32) -> Result<Outgoing, u16> {
         check_coding(request)?;
+        check_length(request)?;
         let body = Outgoing::prefetch(request, Wishes::default()).await;
         body.map_err(|_| self.unread(request, number))
     }
@@ -128,4 +129,11 @@ fn check_coding(request: &Request) -> Result<(), u16> {
     let text = format_args!("chunked Transfer-Encoding forbidden: {coding}");
     request.log_as("http_filters.c", Level::Error, 1593, text);
     Err(411)
+}
+
+/// LimitRequestBody, which other schemes do not have (`ap_setup_client_block`).
+fn check_length(request: &Request) -> Result<(), u16> {
+    let Some(limit) = request.plan.core.limit_request_body() else { return Ok(()) };
+    let length = request.head.headers_in.get(b"Content-Length").and_then(wire::chars::decimal);
+    if length.is_some_and(|length| length > limit) { Err(413) } else { Ok(()) }
 }
