@@ -14,20 +14,47 @@ use crate::proxy::mod_proxy::{reverse, via};
 /// Dates that a loop remembers.
 const DATES_KEPT: usize = 4;
 
-/// Puts status and fields of `head`, whose bytes are in `buf`, into the request's response.
-pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) {
+/// The status of a request before the backend has responded: an error's, if the response will be
+/// its document.
+pub(super) struct Original {
+    status: u16,
+    status_line: Option<Vec<u8>>,
+}
+
+impl Original {
+    /// Puts an error's status back, if `ProxyErrorOverride` has it, and the document a body.
+    pub(super) fn restore(self, exchange: &mut Exchange<'_>) {
+        let replaced = exchange.bound.dir.error_override.get();
+        let is_replaced = replaced.is_some_and(|set| set.has(self.status));
+        let request = &mut *exchange.request;
+        let has_body = !request.head.header_only && !matches!(request.response.status, 204 | 304);
+        if is_replaced && has_body {
+            request.response.status = self.status;
+            request.response.status_line = self.status_line;
+        }
+    }
+}
+
+/// Puts status and fields of `head`, whose bytes are in `buf`, into the request's response. Returns
+/// the status that was there.
+pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) -> Original {
     let bound = exchange.bound;
     let request = &mut *exchange.request;
     let response = &mut request.response;
     response.keeps_origin = true;
     // What modules have set before, as mod_rewrite its `Vary`, is replaced.
     response.headers_out.clear();
+    let original = Original { status: response.status, status_line: response.status_line.take() };
     response.status = head.status;
     response.status_line = status_line(head, buf);
     for field in head.fields.iter().filter(|field| field.is_kept) {
         add(request, field, buf);
     }
     let mut fields = std::mem::take(&mut request.response.headers_out);
+    // The first one counts, and replaces that of a file.
+    if let Some(first) = fields.get(b"Content-Type") {
+        request.response.content_type = Some(first.to_vec());
+    }
     if head.has(FieldName::Warning) {
         warnings::clean(&mut fields);
     }
@@ -39,6 +66,7 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
         fields.set(b"Transfer-Encoding", b"chunked");
     }
     request.response.headers_out = fields;
+    original
 }
 
 /// The backend's status line, if it is not the usual one.
@@ -93,12 +121,6 @@ fn add(request: &mut Request, field: &Field, buf: &[u8]) {
                 }
                 None => fields.add(name, &value),
             }
-        }
-        FieldName::ContentType => {
-            fields.add(name, &value);
-            // The first one counts.
-            let own = &mut request.response.content_type;
-            *own = own.take().or_else(|| Some(value.into_owned()));
         }
         _ => fields.add(name, &value),
     }

@@ -49,7 +49,9 @@ pub(super) fn set(
         response.status_line = None;
         return Err(502);
     }
-    response.chunked = matches!(framing, Framing::Chunked | Framing::UntilClose);
+    // An empty body whose end has been received has a length.
+    let is_empty = whole.as_ref().is_some_and(Bytes::is_empty);
+    response.chunked = matches!(framing, Framing::Chunked | Framing::UntilClose) && !is_empty;
     response.late_trailers = (framing == Framing::Chunked).then(|| relay.trailers().clone());
     response.body = match (whole, announced) {
         (Some(_), Some(length)) => Body::Stream(Box::pin(Announced(length))),

@@ -98,7 +98,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     let (backend, begun) = ask(exchange, options, body, &shape).await?;
     let Buffers { head, input, .. } = &*begun.buffers;
     check_names(exchange, head, input)?;
-    answer::take(exchange, head, input);
+    let original = answer::take(exchange, head, input);
     exchange.note_status();
     if let Some(error) = overridden(exchange) {
         return Err(error);
@@ -109,6 +109,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         upgrade::switch(exchange, protocol, backend, received, busy);
         return Ok(Verdict::Ok);
     }
+    original.restore(exchange);
     let keeps = shape.keeps && !begun.is_unsent && head.is_persistent(begun.framing);
     let source = Source::new(exchange, (backend, busy), ProxyHttp::FILE, keeps);
     body::set(exchange.request, (head, input, begun.consumed), source, begun.framing)?;
