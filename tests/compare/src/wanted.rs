@@ -17,7 +17,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 13] = [
+const WANTED: [Wanted; 15] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -59,6 +59,13 @@ const WANTED: [Wanted; 13] = [
         cites: "Index files, variants and listed files that a request finds in its own folder",
         applies: differ_below_wildcards,
     },
+    Wanted {
+        cites: "TRACE with a body that is forwarded",
+        applies: |_, request, _, tamarack| {
+            request.method == "TRACE" && status(tamarack) == Some(413)
+        },
+    },
+    Wanted { cites: "Forwarding `#` in a target", applies: differ_in_fragments },
 ];
 
 /// The line that allows fewer messages in the error log.
@@ -132,6 +139,12 @@ fn without_time(line: &str) -> String {
         Some(age) => line.replace(&format!("max-age={age}"), "max-age=*"),
         None => line.to_owned(),
     }
+}
+
+/// A rule with `NE` puts a `#` of the request's path into the target.
+fn differ_in_fragments(_: &Site, request: &Request, _: &[String], tamarack: &[String]) -> bool {
+    let has_hash = request.target.windows(3).any(|three| three == b"%23");
+    has_hash && status(tamarack) == Some(400)
 }
 
 /// CGI programs and made-up handlers: no module here executes them, and Apache serves the files.
