@@ -35,8 +35,6 @@ const fn reverse(
     Row::new(name, takes, syntax, doc).standing(Places::NOT_HTACCESS, Override::NONE)
 }
 
-const NO_CONNECT: State =
-    State::Partial("requests for https: URLs can't go through a remote proxy yet (CONNECT)");
 const NO_BALANCERS: State =
     State::Accepted("balancers are not added while the server runs, nor by Apache");
 
@@ -259,27 +257,23 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         Takes::Some { least: 2, most: 3, set: |cx, args| remote(cx, args, false) },
         "match remote-server [user:pass]",
         "A proxy that handles some requests.",
-    )
-    .state(NO_CONNECT),
+    ),
     Row::new(
         "ProxyRemoteMatch",
         Takes::Some { least: 2, most: 3, set: |cx, args| remote(cx, args, true) },
         "regex remote-server [user:pass]",
         "A proxy that handles requests that match a regular expression.",
-    )
-    .state(NO_CONNECT),
+    ),
     Row::new(
         "ProxyBlock",
         Takes::Each(block),
         "*|word|host|domain [word|host|domain] ...",
         "Hosts for which requests are refused.",
-    )
-    .state(State::Partial("the addresses of names are compared for CONNECT only")),
+    ),
     Row::new(
         "NoProxy",
         Takes::Each(direct),
         "host [host] ...",
         "Hosts that are reached without the remote proxy.",
-    )
-    .state(State::Partial("a network is not compared with the addresses of names")),
+    ),
 ];
