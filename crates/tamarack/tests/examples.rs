@@ -14,8 +14,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_tamarack");
 const FENCE: &str = "```";
 /// The chapters lie below.
 const MODULES: &str = "../modules/src";
+/// Folders of documents that examples name. `/srv/` in an example is one below the server's root.
+const FOLDERS: [&str; 3] = ["srv/www", "srv/sites/www.example.org", "srv/sites/shop.example.org"];
 /// What examples name: empty files below the server's root.
-const FILES: [&str; 3] = ["conf/magic", "conf/proxies.txt", "maps/moved.txt"];
+const FILES: [&str; 4] = ["conf/magic", "conf/mime.types", "conf/proxies.txt", "maps/moved.txt"];
 
 /// A block.
 struct Example {
@@ -47,15 +49,17 @@ fn examples_of_the_manual_are_correct() {
     let mut main = format!("ServerRoot {}\nServerName localhost\n", root.display());
     main.push_str("Listen 127.0.0.1:1\nDocumentRoot htdocs\n");
     main.push_str(&modules());
-    let folders = ["htdocs", "logs"].map(|name| root.join(name));
-    folders.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+    for folder in FOLDERS.iter().chain(&["htdocs", "logs"]) {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
     for file in FILES.map(|name| root.join(name)) {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "").unwrap();
     }
     for (number, example) in examples.iter().enumerate() {
         let file = root.join(&example.origin);
-        fs::write(&file, example.placed(number)).unwrap();
+        let text = example.placed(number).replace("/srv/", &format!("{}/srv/", root.display()));
+        fs::write(&file, text).unwrap();
         main.push_str(&format!("Include \"{}\"\n", file.display()));
     }
     let configuration = root.join("httpd.conf");
