@@ -117,7 +117,7 @@ fn pages(
         pages.insert(path, page::render(module, rows, chapter));
         listed.insert(*module, rows.clone());
     }
-    pages.insert(PathBuf::from("docs/directives/index.md"), page::index(&listed));
+    pages.insert(PathBuf::from("docs/directives/index.md"), page::index(&listed, chapters));
     pages.insert(PathBuf::from("docs/compat.md"), compat::render(dump, reference));
     pages
 }

@@ -51,6 +51,13 @@ impl Chapter {
         chapter
     }
 
+    /// The first sentence of the introduction: what the module is for.
+    pub fn purpose(&self) -> String {
+        let text = self.introduction.trim().replace('\n', " ");
+        let end = text.find(". ").map_or(text.len(), |at| at + 1);
+        text.get(..end).unwrap_or_default().to_owned()
+    }
+
     /// The text of a directive, or an empty one.
     pub fn section(&self, row: &Row) -> &str {
         let heading = cell(&row.name);
@@ -168,6 +175,13 @@ mod tests {
         assert_eq!(chapter.introduction.trim(), "About.\n\n```apache\n## Alias\n```");
         assert_eq!(chapter.section(&rows[0]), "See [a](../a.md).");
         assert_eq!(chapter.section(&rows[1]), "");
+    }
+
+    #[test]
+    fn the_purpose_is_a_sentence() {
+        let of = |text: &str| Chapter::parse(PathBuf::new(), text).purpose();
+        assert_eq!(of("Serves\nTLS 1.3. More.\n"), "Serves TLS 1.3.");
+        assert_eq!(of("All.\n\n## A\n"), "All.");
     }
 
     #[test]

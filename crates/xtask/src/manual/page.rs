@@ -1,6 +1,6 @@
 //! One page per module, and the index of them.
 
-use super::chapter::Chapter;
+use super::chapter::{Chapter, Chapters};
 use super::row::{Row, State};
 use std::collections::BTreeMap;
 
@@ -50,18 +50,23 @@ fn origin(module: &str) -> String {
 /// The module that Apache does not have.
 const OWN: &str = "loop";
 
-/// The index: every module with its directives.
-pub fn index(modules: &BTreeMap<&str, Vec<&Row>>) -> String {
-    let mut page = format!("{NOTE}\n# Directives by module\n\n");
+/// The index: every module with its purpose and its directives.
+pub fn index(modules: &BTreeMap<&str, Vec<&Row>>, chapters: &Chapters) -> String {
+    let mut page = format!("{NOTE_OF_PAGE}\n# Modules and their directives\n\n");
     page.push_str("Which of Apache's directives are supported: [compat.md](../compat.md).\n\n");
     for (module, rows) in modules {
         let names: Vec<String> = rows
             .iter()
             .map(|row| format!("[{}]({module}.md#{})", cell(&row.name), anchor(&row.name)))
             .collect();
-        let separator = if names.is_empty() { "" } else { ": " };
-        let names = names.join(", ");
-        page.push_str(&format!("**[{module}]({module}.md)**{separator}{names}\n\n"));
+        page.push_str(&format!("**[{module}]({module}.md)**"));
+        if let Some(chapter) = chapters.get(*module) {
+            page.push_str(&format!(": {}", chapter.purpose()));
+        }
+        if !names.is_empty() {
+            page.push_str(&format!("\nDirectives: {}.", names.join(", ")));
+        }
+        page.push_str("\n\n");
     }
     page.truncate(page.trim_end().len());
     page.push('\n');
