@@ -27,6 +27,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::execve;
 
 use crate::program::Level;
+use crate::scoreboard::ProgramCounts;
 
 pub use launch::Step;
 pub use line::{DESCRIPTORS_MAX, Line, MESSAGE_BYTES_MAX, Question};
@@ -48,8 +49,8 @@ pub struct Companion {
     /// Whether it runs with the rights of a child, instead of the supervisor's.
     pub is_child: bool,
     /// The function that it runs: returns at the end of the line, with the exit status of the
-    /// process.
-    pub run: Arc<dyn Fn(&Line, &mut Log<'_>) -> i32 + Send + Sync>,
+    /// process. It counts what it does with programs.
+    pub run: Arc<dyn Fn(&Line, ProgramCounts, &mut Log<'_>) -> i32 + Send + Sync>,
 }
 
 impl fmt::Debug for Companion {

@@ -25,6 +25,7 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use super::launch::{Launcher, Step};
 use super::line::{Line, Question};
 use super::order::StartOrder;
+use crate::scoreboard::ProgramCounts;
 
 /// Orders that wait while as many programs run as may (`DEFAULT_CGID_LISTENBACKLOG`).
 pub const QUEUE_MAX: usize = 100;
@@ -79,8 +80,8 @@ impl Outcome {
 
 /// Runs until the end of the line, then ends the programs that still run; returns the exit status.
 /// At most `programs_max` run at a time.
-pub fn run(line: &Line, programs_max: usize) -> i32 {
-    match Spawner::new(line, programs_max) {
+pub fn run(line: &Line, programs_max: usize, counts: ProgramCounts) -> i32 {
+    match Spawner::new(line, programs_max, counts) {
         Ok(mut spawner) => {
             while spawner.turn() {}
             0
@@ -98,6 +99,7 @@ struct Spawner<'l> {
     programs_max: usize,
     running: HashMap<u64, Running>,
     queue: VecDeque<Question>,
+    counts: ProgramCounts,
     last: u64,
 }
 
@@ -115,7 +117,7 @@ struct Running {
 }
 
 impl<'l> Spawner<'l> {
-    fn new(line: &'l Line, programs_max: usize) -> io::Result<Self> {
+    fn new(line: &'l Line, programs_max: usize, counts: ProgramCounts) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let incoming = line.incoming()?;
         let data = epoll::EventData::new_u64(LINE);
@@ -128,6 +130,7 @@ impl<'l> Spawner<'l> {
             programs_max: programs_max.max(1),
             running: HashMap::new(),
             queue: VecDeque::new(),
+            counts,
             last: 0,
         })
     }
@@ -158,6 +161,7 @@ impl<'l> Spawner<'l> {
             }
         }
         self.kill_late();
+        self.counts.set_running(self.running.len(), self.queue.len());
         true
     }
 
@@ -165,7 +169,10 @@ impl<'l> Spawner<'l> {
         match self.line.next() {
             Ok(Some(question)) if self.running.len() < self.programs_max => self.start(question),
             Ok(Some(question)) if self.queue.len() < QUEUE_MAX => self.queue.push_back(question),
-            Ok(Some(question)) => question.answer(&[&Outcome::Busy.write()]),
+            Ok(Some(question)) => {
+                self.counts.refused();
+                question.answer(&[&Outcome::Busy.write()]);
+            }
             Ok(None) | Err(_) => self.finish(),
         }
     }
@@ -185,8 +192,12 @@ impl<'l> Spawner<'l> {
             return;
         }
         match self.launch(&question) {
-            Ok((process, pid)) => self.watch(process, pid, question),
+            Ok((process, pid)) => {
+                self.counts.started();
+                self.watch(process, pid, question);
+            }
             Err((step, error)) => {
+                self.counts.failed();
                 let errno = error.raw_os_error().unwrap_or(0);
                 question.answer(&[&Outcome::NotStarted(step, errno).write()]);
             }

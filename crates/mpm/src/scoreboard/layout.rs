@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::companions::COMPANIONS_SHOWN_MAX;
 use super::tally::{DECISIONS, EVENTS};
 use crate::shared::Cells;
 
@@ -17,6 +18,8 @@ pub(super) const CLIENT_BYTES_MAX: usize = 64;
 pub(super) const VHOST_BYTES_MAX: usize = 64;
 /// The longest request line stored.
 pub(super) const REQUEST_BYTES_MAX: usize = 128;
+/// The longest name of a companion stored.
+pub(super) const COMPANION_BYTES_MAX: usize = 64;
 /// The longest protocol stored.
 pub(super) const PROTOCOL_BYTES_MAX: usize = 16;
 /// Words of a CPU mask: one bit per CPU, up to 1024, as in `cpu_set_t`.
@@ -32,6 +35,8 @@ const fn text_words(bytes: usize) -> usize {
 pub(super) struct GlobalCells {
     pub fixed: SupervisorCells,
     pub tallies: TallyCells,
+    pub programs: ProgramCells,
+    pub companions: [CompanionCells; COMPANIONS_SHOWN_MAX],
 }
 
 /// Written by the supervisor alone.
@@ -66,6 +71,33 @@ pub(super) struct TallyCells {
     pub log_lines_dropped: AtomicU64,
     pub events: [AtomicU64; EVENTS],
     pub decisions: [AtomicU64; DECISIONS],
+}
+
+/// What companions have done with programs, counted by all of them.
+#[repr(C, align(128))]
+pub(super) struct ProgramCells {
+    pub started: AtomicU64,
+    pub failed: AtomicU64,
+    pub refused: AtomicU64,
+}
+
+/// One per companion.
+#[repr(C, align(128))]
+pub(super) struct CompanionCells {
+    // Written by the supervisor.
+    /// 0 if no companion has the place.
+    pub pid: AtomicU64,
+    pub generation: AtomicU64,
+    pub name: [AtomicU64; text_words(COMPANION_BYTES_MAX)],
+    /// Written by the companion.
+    pub own: CompanionOwnCells,
+}
+
+/// The cells that a companion writes itself.
+#[repr(C, align(128))]
+pub(super) struct CompanionOwnCells {
+    pub running: AtomicU64,
+    pub waiting: AtomicU64,
 }
 
 /// One per process.
@@ -252,6 +284,8 @@ mod tests {
     fn no_two_writers_share_a_line() {
         assert_eq!(size_of::<SupervisorCells>() % LINE_PAIR, 0);
         assert_eq!(offset_of!(GlobalCells, tallies) % LINE_PAIR, 0);
+        assert_eq!(offset_of!(GlobalCells, programs) % LINE_PAIR, 0);
+        assert_eq!(offset_of!(CompanionCells, own), LINE_PAIR);
         assert_eq!(offset_of!(ProcessCells, own), LINE_PAIR);
         assert_eq!(size_of::<ProcessCells>(), 2 * LINE_PAIR);
         assert_eq!(offset_of!(LoopCells, place) % LINE_PAIR, 0);

@@ -3,6 +3,7 @@
 //! Every cell is an atomic. A loop's cells are written by that loop alone, with relaxed stores;
 //! readers take a [`Snapshot`] at any time, from any process.
 
+mod companions;
 mod hosts;
 mod layout;
 mod segment;
@@ -22,6 +23,7 @@ use hosts::Hosts;
 use layout::{GlobalCells, ProcessCells};
 use segment::Segment;
 
+pub use companions::{COMPANIONS_SHOWN_MAX, CompanionSnapshot, ProgramCounts, Programs};
 pub use hosts::{BUCKETS, CLASSES, HostCounters, HostCounts, LATENCY_BOUNDS_US};
 pub use layout::MASK_WORDS;
 pub use slots::{ConnectionCounts, ConnectionGauges, Gauge, LoopSlot, ProcessSlot, RequestNote};

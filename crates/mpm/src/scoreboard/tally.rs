@@ -18,6 +18,8 @@ pub enum Event {
     ForkFailed,
     /// All workers of the shape were busy, and a connection had to wait.
     ShapeFull,
+    /// A companion was started to replace one that died.
+    CompanionReplaced,
 }
 
 /// The number of [`Event`]s.
@@ -25,8 +27,14 @@ pub(super) const EVENTS: usize = Event::ALL.len();
 
 impl Event {
     /// All, by number.
-    pub const ALL: [Event; 5] =
-        [Event::Crashed, Event::Replaced, Event::Hung, Event::ForkFailed, Event::ShapeFull];
+    pub const ALL: [Event; 6] = [
+        Event::Crashed,
+        Event::Replaced,
+        Event::Hung,
+        Event::ForkFailed,
+        Event::ShapeFull,
+        Event::CompanionReplaced,
+    ];
 
     /// The event's name in metrics.
     pub fn name(self) -> &'static str {
@@ -36,6 +44,7 @@ impl Event {
             Event::Hung => "hung",
             Event::ForkFailed => "fork_failed",
             Event::ShapeFull => "shape_full",
+            Event::CompanionReplaced => "companion_replaced",
         }
     }
 }
@@ -138,6 +147,6 @@ mod tests {
         assert_eq!(snapshot.event(Event::ShapeFull), 5);
         assert_eq!(snapshot.decision(Decision::Moving), 9);
         let all: Vec<u64> = Event::ALL.into_iter().map(|event| snapshot.event(event)).collect();
-        assert_eq!(all, [1, 2, 3, 4, 5]);
+        assert_eq!(all, [1, 2, 3, 4, 5, 6]);
     }
 }

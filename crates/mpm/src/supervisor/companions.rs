@@ -15,6 +15,7 @@ use crate::companion::{COMPANION_END_DEADLINE, Companion};
 use crate::pipes::pause;
 use crate::privileges::drop_privileges;
 use crate::program::{Level, LoadFailure};
+use crate::scoreboard::{Event, Scoreboard};
 use crate::settings::Settings;
 
 /// A companion that dies sooner than this is forked again after a pause.
@@ -32,6 +33,8 @@ struct Record {
     generation: u32,
     /// The running process.
     pid: Option<Pid>,
+    /// Its place on the scoreboard, if one was free.
+    place: Option<usize>,
     started: Instant,
     quick_deaths: u32,
     /// When to fork it again.
@@ -40,6 +43,21 @@ struct Record {
     is_over: bool,
     /// When to kill it.
     kill_at: Option<Instant>,
+}
+
+impl Record {
+    /// Takes a place on the scoreboard, unless it has one.
+    fn take_place(&mut self, board: &Scoreboard) {
+        if self.place.is_none() {
+            self.place = board.claim_companion(self.generation, &self.companion.name);
+        }
+    }
+
+    fn leave_place(&mut self, board: &Scoreboard) {
+        if let Some(place) = self.place.take() {
+            board.release_companion(place);
+        }
+    }
 }
 
 impl Companions {
@@ -102,6 +120,7 @@ impl Supervisor<'_> {
                 settings: settings.clone(),
                 generation,
                 pid: None,
+                place: None,
                 started: Instant::now(),
                 quick_deaths: 0,
                 restart_at: None,
@@ -118,16 +137,29 @@ impl Supervisor<'_> {
     }
 
     fn fork_companion(&mut self, position: usize) -> std::io::Result<()> {
+        let board = self.board;
+        if let Some(record) = self.companions.records.get_mut(position) {
+            record.take_place(&board);
+        }
         // SAFETY: the supervisor has one thread, so the child is a complete copy in which no lock
         // is held by a missing thread.
-        match unsafe { fork() }? {
-            ForkResult::Child => self.be_companion(position),
-            ForkResult::Parent { child } => {
+        match unsafe { fork() } {
+            Ok(ForkResult::Child) => self.be_companion(position),
+            Ok(ForkResult::Parent { child }) => {
                 if let Some(record) = self.companions.records.get_mut(position) {
                     record.pid = Some(child);
                     record.started = Instant::now();
+                    if let Some(place) = record.place {
+                        board.set_companion(place, child.as_raw());
+                    }
                 }
                 Ok(())
+            }
+            Err(errno) => {
+                if let Some(record) = self.companions.records.get_mut(position) {
+                    record.leave_place(&board);
+                }
+                Err(errno.into())
             }
         }
     }
@@ -135,8 +167,10 @@ impl Supervisor<'_> {
     /// Runs the companion; doesn't return to the supervisor's loop.
     fn be_companion(&mut self, position: usize) -> ! {
         let own = self.companions.records.get(position);
-        let own = own
-            .map(|record| (record.generation, record.companion.clone(), record.settings.clone()));
+        let own = own.map(|record| {
+            let counts = self.board.program_counts(record.place);
+            (record.generation, record.companion.clone(), record.settings.clone(), counts)
+        });
         self.companions.leave_to_companion(position);
         // Drops what belongs to the supervisor alone, above all the sockets.
         self.children.clear();
@@ -149,7 +183,7 @@ impl Supervisor<'_> {
         self.listeners = Default::default();
         self.current = None;
         self.staged = None;
-        let Some((generation, companion, settings)) = own else { std::process::exit(1) };
+        let Some((generation, companion, settings, counts)) = own else { std::process::exit(1) };
         let status = match signals::reset_in_companion() {
             Ok(()) => {
                 self.program.companion(generation);
@@ -165,7 +199,7 @@ impl Supervisor<'_> {
                     let mut log = |level, number, text: &str| {
                         self.program.log(level, number, text);
                     };
-                    (companion.run)(&companion.line, &mut log)
+                    (companion.run)(&companion.line, counts, &mut log)
                 });
                 catch_unwind(run).unwrap_or(1)
             }
@@ -180,6 +214,7 @@ impl Supervisor<'_> {
         let Some(record) = records.find(|record| record.pid == Some(pid)) else { return false };
         record.pid = None;
         record.kill_at = None;
+        record.leave_place(&self.board);
         if !record.is_over {
             let lived = now.saturating_duration_since(record.started);
             record.quick_deaths = if lived < QUICK_DEATH { record.quick_deaths + 1 } else { 0 };
@@ -203,7 +238,10 @@ impl Supervisor<'_> {
             if record.restart_at.take_if(|at| *at <= now).is_none() {
                 continue;
             }
-            let Err(error) = self.fork_companion(position) else { continue };
+            let Err(error) = self.fork_companion(position) else {
+                self.board.count(Event::CompanionReplaced);
+                continue;
+            };
             let Some(record) = self.companions.records.get_mut(position) else { return };
             record.quick_deaths += 1;
             record.restart_at = Some(now + pause(record.quick_deaths));

@@ -76,6 +76,7 @@ mod shapes;
 mod slow;
 mod stall;
 mod start;
+mod surroundings;
 mod system_calls;
 mod tls;
 mod tunnels;

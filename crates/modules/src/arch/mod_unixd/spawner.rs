@@ -51,6 +51,6 @@ pub fn companion(server: &Arc<Server>, programs_max: usize) -> Result<Option<Com
         name: "companion that starts programs".to_owned(),
         line,
         is_child: true,
-        run: Arc::new(move |line, _| spawner::run(line, programs_max)),
+        run: Arc::new(move |line, counts, _| spawner::run(line, programs_max, counts)),
     }))
 }

@@ -10,6 +10,7 @@ mod note;
 mod number;
 mod page;
 pub mod part;
+mod programs;
 pub(crate) mod report;
 
 use server::body::Body;
@@ -71,15 +72,18 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     }
     request.engine.publish();
     let report = Report::gather(request, extended);
+    let companions = request.engine.scoreboard.programs();
     let text = if says(b"auto").is_some() {
         request.response.content_type = Some(b"text/plain; charset=ISO-8859-1".to_vec());
         let mut text = auto::write(&report);
+        programs::write_auto(&companions, &mut text);
         part::of(request).for_each(|part| part.auto(request, &mut text));
         text
     } else {
         request.response.content_type = Some(b"text/html; charset=ISO-8859-1".to_vec());
         let signature = server::errors::signature(request, b"<hr />\n");
         let mut parts = Vec::new();
+        programs::write_page(&companions, &mut parts);
         part::of(request).for_each(|part| part.page(request, &mut parts));
         page::write(&report, says(b"notable").is_none(), [&parts, &signature])
     };

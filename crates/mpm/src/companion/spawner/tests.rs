@@ -3,6 +3,7 @@ use std::thread::{JoinHandle, spawn};
 
 use super::*;
 use crate::companion::order::{Limits, OrderWriter};
+use crate::scoreboard::Scoreboard;
 
 /// A spawner in a thread of its own.
 struct Rig {
@@ -22,7 +23,8 @@ impl Rig {
         let line = Arc::new(Line::new().unwrap());
         let thread = spawn({
             let line = line.clone();
-            move || run(&line, programs_max)
+            let counts = Scoreboard::new(1, 1).unwrap().program_counts(None);
+            move || run(&line, programs_max, counts)
         });
         Rig { line, thread }
     }

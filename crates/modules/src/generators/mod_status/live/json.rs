@@ -10,7 +10,7 @@ use nix::unistd::{SysconfVar, sysconf};
 use server::request::Request;
 use server::version::VERSION;
 
-use crate::generators::mod_status::part;
+use crate::generators::mod_status::{part, programs};
 use crate::loggers::mod_log_config::json::string;
 
 /// Writes the server's present state. Times are milliseconds since 1970, durations microseconds.
@@ -21,7 +21,10 @@ pub(super) fn write(request: &Request) -> Vec<u8> {
     let cpus = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
     let cpus = cpus.and_then(|cpus| usize::try_from(cpus).ok()).unwrap_or(1);
     let (snapshot, hosts) = (board.snapshot(), board.hosts());
-    let more = |out: &mut Json| part::of(request).for_each(|part| part.live(request, out));
+    let more = |out: &mut Json| {
+        programs::write_json(&board.programs(), out);
+        part::of(request).for_each(|part| part.live(request, out));
+    };
     document(&snapshot, &hosts, request.server_name(), (now_us, cpus), more)
 }
 

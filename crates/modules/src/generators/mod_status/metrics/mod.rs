@@ -16,7 +16,7 @@ use server::request::Request;
 use server::version::VERSION;
 use wire::{Method, MethodSet};
 
-use super::{Status, part};
+use super::{Status, part, programs};
 use exposition::Format;
 pub use exposition::{Exposition, Kind, Labels, seconds};
 
@@ -35,6 +35,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step
     let now_us = request.engine.handle.clock().precise_wall_us();
     let mut page = Exposition::new(format);
     write(&board.snapshot(), &board.hosts(), now_us, &mut page);
+    programs::write_metrics(&board.programs(), &mut page);
     part::of(request).for_each(|part| part.metrics(request, &mut page));
     request.response.body = Body::from(page.finish());
     Step::OK
@@ -127,7 +128,7 @@ fn write_rare(board: &Snapshot, page: &mut Exposition) {
         "tamarack_events",
         Kind::Counter,
         "Children that crashed, were replaced, hung or could not be forked; times that the shape \
-         was full.",
+         was full; companions that were replaced.",
     );
     for event in Event::ALL {
         page.sample(&[("event", event.name())], board.event(event));

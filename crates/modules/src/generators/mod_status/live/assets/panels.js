@@ -13,14 +13,15 @@ const LETTERS = {
 
 const WORDS = {
   crashed: "crashed", replaced: "replaced", hung: "hung", fork_failed: "fork failed",
-  shape_full: "shape full", pinned: "pinned", widened: "widened", returned: "returned",
+  shape_full: "shape full", companion_replaced: "companions replaced", pinned: "pinned", widened: "widened", returned: "returned",
   replanned: "planned anew", steered: "steered", avoided: "avoided", readmitted: "readmitted",
   handing: "began to hand over", moving: "moved some",
   log_lines_dropped: "log lines dropped", migrations: "CPU migrations",
   handed_over: "handed over", taken_over: "taken over", moved: "idle moved",
 };
 
-const BAD = new Set(["crashed", "hung", "fork_failed", "shape_full", "log_lines_dropped"]);
+const BAD = new Set(["crashed", "hung", "fork_failed", "shape_full", "log_lines_dropped",
+  "companion_replaced"]);
 
 function element(tag, className, ...children) {
   const made = document.createElement(tag);
@@ -231,6 +232,20 @@ function showWorkers(now) {
   document.querySelector("#workers tbody").replaceChildren(...workers.slice(0, 100).map(workerRow));
 }
 
+// Where no program is started there is no such card.
+function showCompanions(now) {
+  const { companions, programs } = now.sample;
+  document.getElementById("companions-card").hidden = companions.length === 0;
+  const texts = [`${programs.programs_started.toLocaleString("en")} started`];
+  if (programs.programs_failed) texts.push(`${programs.programs_failed} could not be started`);
+  if (programs.programs_refused) texts.push(`${programs.programs_refused} refused`);
+  put("companions-more", texts.join(" · "));
+  document.querySelector("#companions tbody").replaceChildren(...companions.map((one) => {
+    const cells = [one.name, one.pid, one.generation, one.running, one.waiting];
+    return element("tr", "", ...cells.map((text) => element("td", "", `${text}`)));
+  }));
+}
+
 function showGenerations(now) {
   const { sample } = now;
   const all = new Map();
@@ -306,6 +321,7 @@ function showAll(model) {
   showLoops(model);
   showHosts(now);
   showWorkers(now);
+  showCompanions(now);
   showGenerations(now);
   showCounters(now);
 }

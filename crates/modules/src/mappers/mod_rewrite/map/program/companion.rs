@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use messages::Message;
 use mpm::companion::{Log, Question};
 use mpm::pipes::pause;
+use mpm::scoreboard::ProgramCounts;
 use mpm::{Level, Line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -22,11 +23,11 @@ pub(super) fn run(
     identity: Option<(u32, u32)>,
     wait: Duration,
     line: &Line,
-    log: &mut Log<'_>,
+    (counts, log): (ProgramCounts, &mut Log<'_>),
 ) -> i32 {
     let running = None;
     let mut companion =
-        Asking { map, identity, wait, log, running, quick_deaths: 0, start_at: None };
+        Asking { map, identity, wait, counts, log, running, quick_deaths: 0, start_at: None };
     companion.start();
     while companion.turn(line) {}
     if let Some(running) = companion.running.take() {
@@ -40,6 +41,7 @@ struct Asking<'a, 'l> {
     identity: Option<(u32, u32)>,
     /// The time that the program may take for an answer.
     wait: Duration,
+    counts: ProgramCounts,
     log: &'a mut Log<'l>,
     running: Option<Running>,
     quick_deaths: u32,
@@ -121,6 +123,7 @@ impl Asking<'_, '_> {
                 let text = format!("mod_rewrite: RewriteMap program {program} {why}; restarted");
                 (self.log)(Level::Error, Message::MapProgramFaulty.number(), &text);
                 self.running = None;
+                self.counts.set_running(0, 0);
                 self.start();
             }
         }
@@ -129,8 +132,13 @@ impl Asking<'_, '_> {
     fn start(&mut self) {
         self.start_at = None;
         match Running::start(self.map, self.identity) {
-            Ok(running) => self.running = Some(running),
+            Ok(running) => {
+                self.running = Some(running);
+                self.counts.started();
+                self.counts.set_running(1, 0);
+            }
             Err(error) => {
+                self.counts.failed();
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 let cause = nix::errno::Errno::from_raw(errno.raw_os_error()).desc();
                 let (number, program) = (errno.raw_os_error(), self.map.path.display());
@@ -148,6 +156,7 @@ impl Asking<'_, '_> {
         self.quick_deaths = if is_quick { self.quick_deaths + 1 } else { 0 };
         let (program, how) = (self.map.path.display(), running.how_it_ended());
         drop(running);
+        self.counts.set_running(0, 0);
         let pause = pause(self.quick_deaths);
         let text = match pause.is_zero() {
             true => format!("mod_rewrite: RewriteMap program {program} {how}; restarted"),
@@ -179,8 +188,10 @@ mod tests {
         let log: &mut Log<'_> = &mut |_, _, _| {};
         let wait = Duration::from_secs(1);
         let (running, start_at) = (None, None);
+        let counts = mpm::Scoreboard::new(1, 1).unwrap().program_counts(None);
+        let (map, identity, quick_deaths) = (&map, None, 0);
         let mut companion =
-            Asking { map: &map, identity: None, wait, log, running, quick_deaths: 0, start_at };
+            Asking { map, identity, wait, counts, log, running, quick_deaths, start_at };
         let line = Line::new().unwrap();
         for (message, expected) in [(&b"?key"[..], [FOUND]), (b"?key\nother", [FAILED])] {
             let answer = line.ask(message).unwrap();

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mpm::companion::MESSAGE_BYTES_MAX;
+use mpm::scoreboard::ProgramCounts;
 use mpm::{Companion, Line};
 use nix::unistd::{Group, User};
 use rustix::fs::{Access, access};
@@ -194,8 +195,8 @@ fn companion(
     let line = map.line.get_or_init(|| Arc::new(line)).clone();
     let name = format!("companion of RewriteMap program {}", map.path.display());
     let map = map.clone();
-    let run = move |line: &Line, log: &mut mpm::companion::Log<'_>| {
-        companion::run(&map, identity, wait, line, log)
+    let run = move |line: &Line, counts: ProgramCounts, log: &mut mpm::companion::Log<'_>| {
+        companion::run(&map, identity, wait, line, (counts, log))
     };
     Ok(Companion { name, line, is_child: false, run: Arc::new(run) })
 }
