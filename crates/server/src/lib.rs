@@ -22,7 +22,7 @@ pub use engine::{digest, plan};
 pub use files::path;
 pub use log::sinks;
 pub use phases::{
-    discard, errors, expr, handler, hostname, matching, process, redirect, subrequest, walk,
+    discard, errors, expr, handler, hostname, matching, process, redirect, subrequest, twin, walk,
 };
 pub use request::{
     body, connection_info, dump, etag, passing, read_policy, request_body, tunnel, variant_key,

@@ -353,6 +353,7 @@ async fn finish(
         request.handler = None;
     }
     errors::restore_methods(&mut request);
+    request.take_late_variables();
     let has_log = !request.plan.phase(Phase::LogTransaction).is_empty();
     connection.finish(&mut request, &sent, has_log).await;
     request.renew();

@@ -11,4 +11,5 @@ pub mod process;
 pub mod redirect;
 pub mod request_uri;
 pub mod subrequest;
+pub mod twin;
 pub mod walk;

@@ -15,6 +15,7 @@ mod load;
 mod memory;
 mod site;
 #[cfg(target_arch = "x86_64")]
+mod slow_pages;
 mod spin;
 
 mod affinity;

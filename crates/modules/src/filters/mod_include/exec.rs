@@ -35,7 +35,7 @@ pub(super) async fn exec(page: &mut Page<'_>, element: &Element) {
         return page.refuse(1228, &text);
     }
     page.depends_on_request();
-    for (name, value) in element.values() {
+    for (at, (name, value)) in element.values().enumerate().skip(page.done_values) {
         let value = entity::decoded(value);
         let file = page.file();
         match name {
@@ -61,6 +61,10 @@ pub(super) async fn exec(page: &mut Page<'_>, element: &Element) {
                 return page.refuse(1231, &text);
             }
         }
+        if page.pause.is_some() {
+            page.done_values = at + 1;
+            return;
+        }
     }
 }
 
@@ -69,9 +73,9 @@ async fn run_command(page: &mut Page<'_>, command: &[u8]) -> std::io::Result<()>
     if command.is_empty() {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
-    add_variables(page.request).await;
-    let body = command::run(page.request, command).await?;
-    page.out.put_passed(include::ahead(body).await);
+    add_variables(&mut page.request).await;
+    let body = command::run(&page.request, command).await?;
+    include::add(page, body).await;
     Ok(())
 }
 
@@ -96,7 +100,7 @@ async fn add_variables(request: &mut Request) {
 
 /// Includes what a program writes; whether it could run.
 async fn run_program(page: &mut Page<'_>, uri: &[u8]) -> bool {
-    let mut sub = subrequest::lookup_response(page.request, uri).await;
+    let mut sub = subrequest::lookup_response(&mut page.request, uri).await;
     let has_own = !sub.resource.path_info.is_empty() || sub.own_query().is_some();
     if sub.response.status != 200 || has_own || sub.resource.file.kind != FileKind::Regular {
         return false;

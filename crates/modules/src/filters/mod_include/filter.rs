@@ -16,7 +16,7 @@ use super::Include;
 use super::compiled::{Compiled, TooLong};
 use super::config::{Directory, XBitHack};
 use super::page::Page;
-use super::variables;
+use super::{rest, variables};
 
 /// The longest page, in bytes: it is in memory as a whole while its elements are executed.
 const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -94,20 +94,23 @@ async fn includes(request: &mut Request, body: Body) -> Result<Body, TooLong> {
         request.response.chunked = true;
         return Ok(body);
     }
-    let (compiled, rest) = Compiled::of_body(request, body, PAGE_BYTES_MAX).await?;
+    let (compiled, tail) = Compiled::of_body(request, body, PAGE_BYTES_MAX).await?;
     let mut page = Page::new(request, compiled, known);
     page.execute().await;
-    let Page { out, known, .. } = page;
-    variables::give_back(request, known, before);
+    if let Some(pause) = page.pause.take() {
+        return Ok(rest::body(page, pause, before, tail));
+    }
+    let Page { mut request, out, known, .. } = page;
+    variables::give_back(&mut request, known, before);
     let (mut made, has_length) = out.finish();
     if request.depends.pure {
         made = joined(made).await;
     }
     request.response.chunked |= !has_length;
-    Ok(match rest {
+    Ok(match tail {
         Body::Empty => made,
         // The error that the page ended with.
-        rest => Body::Parts([made, rest].into()),
+        tail => Body::Parts([made, tail].into()),
     })
 }
 

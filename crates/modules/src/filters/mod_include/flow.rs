@@ -181,9 +181,9 @@ async fn holds(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
     let mut read = Vec::new();
     let outcome = loop {
         let groups = &mut page.captured.groups;
-        match expr::condition_of_page(parsed, page.request, groups, &mut read) {
+        match expr::condition_of_page(parsed, &mut page.request, groups, &mut read) {
             Ok(outcome) => break outcome,
-            Err(pcre::Later) => matching::decide(page.request).await,
+            Err(pcre::Later) => matching::decide(&mut page.request).await,
         }
     };
     page.take_group(whole);

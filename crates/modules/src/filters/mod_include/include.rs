@@ -16,11 +16,16 @@ use super::entity;
 use super::file_info::below;
 use super::page::Page;
 use super::parse::Element;
+use super::rest::Pause;
 use super::variables::{Handover, Shared};
 
-/// How much of an included program's output is read before the page goes on: programs with less
-/// run one after the other, as in Apache.
+/// How much of an included program's output is read before a page that must not pause goes on:
+/// programs with less run one after the other, as in Apache.
 const AHEAD_BYTES: usize = 64 * 1024;
+
+/// How long a request may take before its client gets what its page has made so far: after a
+/// program, in microseconds.
+const LONG_US: u64 = 20_000;
 
 /// `<!--#include virtual|file="…" [onerror|virtual|file="…"] … -->`
 pub(super) async fn include(page: &mut Page<'_>, element: &Element) {
@@ -28,7 +33,7 @@ pub(super) async fn include(page: &mut Page<'_>, element: &Element) {
         return;
     }
     let mut has_failed = false;
-    for (name, value) in element.values() {
+    for (at, (name, value)) in element.values().enumerate().skip(page.done_values) {
         let value = entity::decoded(value);
         if !matches!(name, b"virtual" | b"file" | b"onerror") {
             let (name, file) = (BStr::new(name), page.file());
@@ -44,6 +49,10 @@ pub(super) async fn include(page: &mut Page<'_>, element: &Element) {
             _ => continue,
         };
         let Err(why) = outcome else {
+            if page.pause.is_some() {
+                page.done_values = at + 1;
+                return;
+            }
             has_failed = false;
             continue;
         };
@@ -96,12 +105,12 @@ impl std::fmt::Display for Failed {
 
 async fn include_file(page: &mut Page<'_>, name: &[u8]) -> Result<(), Failed> {
     let path = below(name).ok_or(Failed::Path)?;
-    let sub = subrequest::lookup_file(page.request, &path).await;
+    let sub = subrequest::lookup_file(&mut page.request, &path).await;
     include_found(page, sub).await
 }
 
 async fn include_uri(page: &mut Page<'_>, uri: &[u8]) -> Result<(), Failed> {
-    let sub = subrequest::lookup_response(page.request, uri).await;
+    let sub = subrequest::lookup_response(&mut page.request, uri).await;
     include_found(page, sub).await
 }
 
@@ -114,6 +123,7 @@ async fn include_found(page: &mut Page<'_>, mut sub: Request) -> Result<(), Fail
         return Err(Failed::NoText);
     }
     match run(page, &mut sub).await {
+        _ if page.pause.is_some() => Ok(()),
         Verdict::Ok | Verdict::Done | Verdict::Declined => Ok(()),
         Verdict::Status(status) => Err(Failed::Run(status)),
     }
@@ -125,19 +135,39 @@ pub(super) async fn run(page: &mut Page<'_>, sub: &mut Request) -> Verdict {
     let mtime_us = page.request.resource.file.mtime_us;
     let known = std::mem::take(&mut page.known);
     let shared = Rc::new(RefCell::new(Some(Shared { env, known, mtime_us })));
-    sub.keep(Handover(shared.clone()));
-    let verdict = subrequest::run_within(page.request, sub).await;
-    if let Some(shared) = shared.take() {
-        page.request.env = shared.env;
-        page.known = shared.known;
-    }
+    sub.keep(Handover { shared: shared.clone(), may_pause: page.may_pause });
+    let verdict = subrequest::run_within(&mut page.request, sub).await;
     let body = std::mem::take(&mut sub.response.body);
-    page.out.put_passed(ahead(body).await);
+    match shared.take() {
+        Some(shared) => {
+            page.request.env = shared.env;
+            page.known = shared.known;
+            match verdict {
+                Verdict::Status(_) => page.out.put_passed(ahead(body).await),
+                Verdict::Ok | Verdict::Done | Verdict::Declined => add(page, body).await,
+            }
+        }
+        // A page within this one has them until its own programs have ended.
+        None => page.pause = Some(Pause { body, lent: Some(shared) }),
+    }
     verdict
 }
 
+/// Adds what a program writes. If it has not ended, or the page has taken long, the page pauses so
+/// that its client gets what there is, unless it must not.
+pub(super) async fn add(page: &mut Page<'_>, body: Body) {
+    let request = &page.request;
+    let taken_us =
+        || request.engine.handle.clock().precise_wall_us().saturating_sub(request.time_us);
+    let is_due = || matches!(body, Body::Stream(_)) || taken_us() > LONG_US;
+    match page.may_pause && !request.depends.pure && is_due() {
+        true => page.pause = Some(Pause { body, lent: None }),
+        false => page.out.put_passed(ahead(body).await),
+    }
+}
+
 /// The body of a program that has ended, unless it writes much.
-pub(super) async fn ahead(body: Body) -> Body {
+async fn ahead(body: Body) -> Body {
     match body {
         Body::Stream(stream) => Body::Stream(stream).gathered(AHEAD_BYTES).await,
         body => body,

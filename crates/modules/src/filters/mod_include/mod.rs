@@ -1,8 +1,9 @@
 //! mod_include: server-side includes.
 //!
 //! A page is parsed to pieces ([`parse`]) once for its file ([`compiled`]), and its elements are
-//! executed in order ([`page`]) before the response is sent. The response of a page that depends on
-//! files alone is cached ([`dependencies`]).
+//! executed in order ([`page`]) before the response is sent, up to a program that takes its time:
+//! what follows is executed after its output has been sent ([`rest`]). The response of a page that
+//! depends on files alone is cached ([`dependencies`]).
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_include.html>
 
@@ -24,6 +25,7 @@ mod legacy;
 mod output;
 mod page;
 mod parse;
+mod rest;
 mod rows;
 mod substitute;
 mod variables;

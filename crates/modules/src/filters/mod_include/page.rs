@@ -1,5 +1,6 @@
 //! Executes a page: its text and what its elements make become the body.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use bstr::BStr;
@@ -14,13 +15,14 @@ use super::config::{self, Directory};
 use super::flow::Flow;
 use super::output::Output;
 use super::parse::{Element, Fault, Piece};
+use super::rest::{Pause, may_pause};
 use super::variables::Known;
 use super::{echo, exec, file_info, flow, include};
 
 /// A page in execution.
 pub(super) struct Page<'r> {
     /// Its request.
-    pub request: &'r mut Request,
+    pub request: Of<'r>,
     /// What is executed.
     pub compiled: Arc<Compiled>,
     /// The index of the piece that is executed.
@@ -48,6 +50,38 @@ pub(super) struct Page<'r> {
     /// A fault that no message has replaced yet: as in Apache, a faulty element in a part that is
     /// not shown keeps all that follow from being executed.
     has_fault: bool,
+    /// Whether what follows a program may be executed later.
+    pub may_pause: bool,
+    /// What is waited for before the page goes on.
+    pub pause: Option<Pause>,
+    /// How many values of the element that is executed are done, if the page has paused there.
+    pub done_values: usize,
+}
+
+/// The request of a page, or its twin while the response is sent.
+pub(super) enum Of<'r> {
+    Request(&'r mut Request),
+    Twin(Box<Request>),
+}
+
+impl Deref for Of<'_> {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        match self {
+            Of::Request(request) => request,
+            Of::Twin(request) => request,
+        }
+    }
+}
+
+impl DerefMut for Of<'_> {
+    fn deref_mut(&mut self) -> &mut Request {
+        match self {
+            Of::Request(request) => request,
+            Of::Twin(request) => request,
+        }
+    }
 }
 
 impl<'r> Page<'r> {
@@ -64,7 +98,8 @@ impl<'r> Page<'r> {
         Page {
             has_legacy_expressions: has_legacy_expressions(request),
             may_execute: request.plan.core.options.flags().has(OptionFlags::INCLUDES_EXEC),
-            request,
+            may_pause: may_pause(request),
+            request: Of::Request(request),
             compiled,
             at: 0,
             out: Output::default(),
@@ -76,13 +111,30 @@ impl<'r> Page<'r> {
             flow: Flow::default(),
             captured: Captured::default(),
             has_fault: false,
+            pause: None,
+            done_values: 0,
         }
     }
 
-    /// Executes all pieces.
+    /// The same page with another request.
+    #[rustfmt::skip]
+    pub fn detached(self, request: Of<'static>) -> Page<'static> {
+        let Page {
+            request: _, compiled, at, out, known, error_message, undefined_echo, time_format,
+            has_sizes_in_bytes, flow, captured, has_legacy_expressions, may_execute, has_fault,
+            may_pause, pause, done_values,
+        } = self;
+        Page {
+            request, compiled, at, out, known, error_message, undefined_echo, time_format,
+            has_sizes_in_bytes, flow, captured, has_legacy_expressions, may_execute, has_fault,
+            may_pause, pause, done_values,
+        }
+    }
+
+    /// Executes all pieces, or those up to a pause.
     pub async fn execute(&mut self) {
         let compiled = self.compiled.clone();
-        for (at, piece) in compiled.pieces.iter().enumerate() {
+        for (at, piece) in compiled.pieces.iter().enumerate().skip(self.at) {
             self.at = at;
             match piece {
                 Piece::Text(range) if self.flow.is_shown() => {
@@ -90,8 +142,14 @@ impl<'r> Page<'r> {
                 }
                 Piece::Text(_) => {}
                 Piece::Element(element) => {
-                    self.out.pass(self.flow.is_shown());
+                    if self.done_values == 0 {
+                        self.out.pass(self.flow.is_shown());
+                    }
                     self.execute_element(element).await;
+                    if self.pause.is_some() {
+                        return;
+                    }
+                    self.done_values = 0;
                 }
                 Piece::Unfinished => {
                     self.out.pass(self.flow.is_shown());
@@ -135,7 +193,7 @@ impl<'r> Page<'r> {
             b"flastmod" => file_info::last_modified(self, element).await,
             b"include" => include::include(self, element).await,
             b"comment" => {}
-            b"exec" if exec::is_available(self.request) => exec::exec(self, element).await,
+            b"exec" if exec::is_available(&self.request) => exec::exec(self, element).await,
             _ => {
                 let (name, file) = (BStr::new(&element.name), self.file());
                 let text = format!("unknown directive \"{name}\" in parsed doc {file}");

@@ -57,7 +57,12 @@ pub struct Shared {
 
 /// Kept in a subrequest: the variables are taken by the page in it, and returned.
 #[derive(Clone)]
-pub struct Handover(pub Rc<RefCell<Option<Shared>>>);
+pub struct Handover {
+    /// The variables.
+    pub shared: Rc<RefCell<Option<Shared>>>,
+    /// Whether the page around may wait for the variables.
+    pub may_pause: bool,
+}
 
 /// Sets the variables of a page. Those of a page within another are the other's. What they depend
 /// on is noted when an element reads them.
@@ -68,7 +73,7 @@ pub async fn prepare(request: &mut Request) -> Known {
 
 async fn set_all(request: &mut Request) -> Known {
     let handed = request.kept::<Handover>().cloned();
-    let shared = handed.and_then(|Handover(shared)| shared.borrow_mut().take());
+    let shared = handed.and_then(|handover| handover.shared.borrow_mut().take());
     let known = match shared {
         Some(shared) => {
             request.env = shared.env;
@@ -93,7 +98,7 @@ async fn set_all(request: &mut Request) -> Known {
 /// Returns the variables to the page around. Without one, a pure response keeps those of `before`
 /// and those that the page has set: the others differ with the request, and nothing reads them.
 pub fn give_back(request: &mut Request, known: Known, before: Table) {
-    let Some(Handover(shared)) = request.kept::<Handover>().cloned() else {
+    let Some(Handover { shared, .. }) = request.kept::<Handover>().cloned() else {
         if request.depends.pure {
             let all = std::mem::replace(&mut request.env, before);
             for name in &known.set {

@@ -32,8 +32,8 @@ pub async fn fail_in_filter(request: &mut Request, status: u16) {
     die(request, status).await;
 }
 
-/// Makes `request` a response with `status` in place of one that can't be sent. If that has a status
-/// of its own, two errors have occurred, for which there is no document (`ap_die`).
+/// Makes `request` a response with `status` in place of one that can't be sent. If that has a
+/// status of its own, two errors have occurred, for which there is no document (`ap_die`).
 pub async fn replace(request: &mut Request, status: u16) {
     match request.response.status {
         before if before != 200 && request.prev.is_none() => {

@@ -115,7 +115,7 @@ impl Evaluation<'_, '_> {
         let matched = loop {
             match page.request.matches(&regex, subject, Some(&mut captures)) {
                 Ok(matched) => break matched,
-                Err(pcre::Later) => matching::decide(page.request).await,
+                Err(pcre::Later) => matching::decide(&mut page.request).await,
             }
         };
         let matched = matched == Matched::Yes;
@@ -133,7 +133,7 @@ impl Evaluation<'_, '_> {
             return Err(Invalid { number: 1335, kind: Kind::NoUri });
         };
         let uri = self.page.substituted(uri);
-        let sub = subrequest::lookup_uri(self.page.request, &uri, Method::GET).await;
+        let sub = subrequest::lookup_uri(&mut self.page.request, &uri, Method::GET).await;
         let may = sub.response.status < 400;
         if !may {
             let shown = BStr::new(&uri);
