@@ -15,7 +15,6 @@ mod load;
 mod memory;
 mod site;
 #[cfg(target_arch = "x86_64")]
-mod slow_pages;
 mod spin;
 
 mod affinity;
@@ -75,6 +74,7 @@ mod restart;
 mod rewriting;
 mod shapes;
 mod slow;
+mod slow_pages;
 mod stall;
 mod start;
 mod surroundings;
