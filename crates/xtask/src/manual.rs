@@ -4,6 +4,7 @@
 mod chapter;
 mod compat;
 mod csv;
+mod links;
 mod page;
 mod row;
 
@@ -20,8 +21,8 @@ const REFERENCE: &str = "docs/reference/directives.csv";
 /// Writes the manual, or with `--check` compares it with the generated one.
 ///
 /// # Errors
-/// The rows are not available, a chapter does not fit its module, a file can't be written, or
-/// `--check` finds a stale page.
+/// The rows are not available, a chapter does not fit its module, a link leads to no heading, a
+/// file can't be written, or `--check` finds a stale page.
 pub fn run(arguments: &[&str]) -> Result<String, String> {
     let options = Options::parse(arguments)?;
     let root = tree::root();
@@ -33,6 +34,10 @@ pub fn run(arguments: &[&str]) -> Result<String, String> {
     let modules = modules(&dump);
     chapter::check(&chapters, &dump.here, &modules, &chapter::WITHOUT)?;
     let pages = pages(&dump, &modules, &reference, &chapters);
+    let lost = links::lost(&pages);
+    if !lost.is_empty() {
+        return Err(lost.join("\n"));
+    }
     if options.check { check(&root, &pages) } else { write(&root, &pages) }
 }
 
