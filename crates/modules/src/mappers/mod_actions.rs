@@ -77,7 +77,9 @@ fn action(cx: &mut Cx<'_, '_, Actions>, args: &[Arg]) -> Set {
         return Err(Fault::new(format!("unrecognized option '{}'", option.text)).at(option));
     }
     let target = Target { path: path.text.to_vec(), is_virtual: !option.is_empty() };
-    cx.dir().actions.insert(media_type.text.to_ascii_lowercase(), target);
+    let name = media_type.text.to_ascii_lowercase();
+    cx.build().passed_on.insert(name.clone());
+    cx.dir().actions.insert(name, target);
     Ok(())
 }
 

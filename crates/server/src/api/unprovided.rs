@@ -5,6 +5,7 @@
 
 use crate::api::directive::Target;
 use crate::api::missing::UNPROVIDED;
+use crate::config::build::Build;
 use crate::config::context::Places;
 use crate::config::registry::Registry;
 use crate::log::Level;
@@ -18,13 +19,11 @@ const DEFAULT: &[u8] = b"default-handler";
 const HANDLER_TYPES: [&[u8]; 2] = [b"application/x-httpd-", b"httpd/send-as-is"];
 
 impl Target<'_> {
-    /// Warns about a handler that no active module provides. In an `.htaccess` there is no warning:
-    /// each affected request is logged.
+    /// Remembers a handler that no active module provides, to warn about it. In an `.htaccess`
+    /// there is no warning: each affected request is logged.
     pub fn check_handler(&mut self, name: &[u8]) {
         if self.place != Places::HTACCESS && !is_provided(&self.build.registry, name) {
-            let why = no_such(&self.build.registry, name);
-            let text = format!("{why}: requests for its files get a 500 response");
-            self.build.remark(self.span, UNPROVIDED, text);
+            self.build.unprovided.push((self.span, name.to_vec()));
         }
     }
 
@@ -32,6 +31,20 @@ impl Target<'_> {
     pub fn check_type(&mut self, media_type: &[u8]) {
         if is_handler_type(media_type) {
             self.check_handler(media_type);
+        }
+    }
+}
+
+impl Build {
+    /// Warns about handlers that no active module provides, and no `Action` passes on: its line may
+    /// be the later one.
+    pub(crate) fn warn_of_unprovided(&mut self) {
+        for (span, name) in std::mem::take(&mut self.unprovided) {
+            if !self.passed_on.contains(&name.to_ascii_lowercase()) {
+                let why = no_such(&self.registry, &name);
+                let text = format!("{why}: requests for its files get a 500 response");
+                self.remark(span, UNPROVIDED, text);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! check the result.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -59,6 +59,11 @@ pub struct Build {
     pub defined: DefinedProviders,
     /// `RegisterHttpMethod`
     pub methods: MethodRegistry,
+    /// Handlers that no active module provides, with their lines.
+    pub(crate) unprovided: Vec<(Span, Vec<u8>)>,
+    /// Handlers, and media types that serve as such, which a directive passes to a program
+    /// (`Action`), in lower case.
+    pub passed_on: BTreeSet<Vec<u8>>,
     /// Whether some section has a handler that shows counters by virtual host.
     pub counts_hosts: bool,
     /// The limit on memory; once it is exceeded, no further directives are applied.
@@ -87,6 +92,8 @@ impl Build {
             regex_flags: pcre::Flags::default(),
             defined: DefinedProviders::default(),
             methods: MethodRegistry::new(),
+            unprovided: Vec::new(),
+            passed_on: BTreeSet::new(),
             counts_hosts: false,
             budget: None,
             around: Vec::new(),
@@ -108,6 +115,7 @@ impl Build {
     /// error. The diagnostics include errors and warnings.
     pub fn finish(mut self, nodes: &[Node]) -> (Option<Server>, Vec<Diagnostic>, Sources) {
         self.apply_main(nodes);
+        self.warn_of_unprovided();
         self.default_error_log();
         self.default_document_root();
         let servers = self.hosts.iter_mut().map(|host| &mut host.server);
