@@ -139,7 +139,7 @@ fn is_url(text: &[u8]) -> bool {
 }
 
 /// Maps the domain and the path in a `Set-Cookie` field. Of several attributes of one name the last
-/// counts, and its replacement stays that of an earlier one if it has none.
+/// counts.
 pub fn cookie<'v>(request: &Request, dir: &Directory, value: &'v [u8]) -> Cow<'v, [u8]> {
     if request.resource.proxied != Proxied::Reverse {
         return value.into();
@@ -180,7 +180,7 @@ fn attribute<'e>(
         let end = start + token.len();
         if let Some(value) = without_prefix(trimmed, name) {
             place = Some(end - value.len()..end);
-            replacement = find(value).map(|entry| entry.to.as_slice()).or(replacement);
+            replacement = find(value).map(|entry| entry.to.as_slice());
         }
         start = end + 1;
     }

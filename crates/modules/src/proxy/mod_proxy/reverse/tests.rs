@@ -28,7 +28,7 @@ fn cookies_get_the_domain_and_path_of_this_server() {
     assert_eq!(mapped("a=b;Domain=IN.TEST;Path=/app"), "a=b;Domain=out.example;Path=/pub");
     assert_eq!(mapped("a=b; Path=/app; Domain=in.test"), "a=b; Path=/pub; Domain=out.example");
     assert_eq!(mapped("a=b; Path=/other"), "a=b; Path=/other");
-    assert_eq!(mapped("a=b; path=/app; path=/c"), "a=b; path=/app; path=/pub");
+    assert_eq!(mapped("a=b; path=/app; path=/c"), "a=b; path=/app; path=/c");
     assert_eq!(mapped("a=b"), "a=b");
 }
 
