@@ -4,6 +4,7 @@ use server::hostname;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
+use wire::Method;
 use wire::ajp::{AjpOverflow, ForwardRequest, PACKET_BYTES, PACKET_BYTES_MAX, Ssl};
 
 use super::ProxyAjp;
@@ -39,7 +40,7 @@ pub(super) async fn write(exchange: &mut Exchange<'_>) -> Result<Vec<u8>, u16> {
     let (path, query) = parts(exchange.url);
     let texts = Texts::of(request);
     let packet = ForwardRequest {
-        method: &request.head.method_name,
+        method: method(request),
         protocol: &request.protocol_name(),
         path,
         remote_addr: remote_addr.as_bytes(),
@@ -117,6 +118,14 @@ impl Texts {
             key_size: self.key_size,
             protocol: &self.protocol,
         }
+    }
+}
+
+/// The method's name: that of a HEAD whose error document is requested by GET stays.
+fn method(request: &Request) -> &[u8] {
+    match request.head.header_only && request.head.method == Method::GET {
+        true => b"HEAD",
+        false => &request.head.method_name,
     }
 }
 
