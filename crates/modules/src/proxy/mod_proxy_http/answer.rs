@@ -3,16 +3,36 @@
 
 use std::cell::Cell;
 
+use server::errors;
+use server::log::Level;
 use server::request::Request;
 use wire::date::DATE_BYTES;
 use wire::response::{Field, FieldName, ResponseHead};
 
 use super::warnings;
 use crate::proxy::mod_proxy::scheme::Exchange;
-use crate::proxy::mod_proxy::{reverse, via};
+use crate::proxy::mod_proxy::{failover, reverse, via};
 
 /// Dates that a loop remembers.
 const DATES_KEPT: usize = 4;
+
+/// Whether all names of fields are tokens (`check_headers`).
+pub(super) fn check_names(
+    exchange: &mut Exchange<'_>,
+    head: &ResponseHead,
+    input: &[u8],
+) -> Result<(), u16> {
+    let Err(found) = head.check(input) else { return Ok(()) };
+    let request = &mut *exchange.request;
+    request.log_core(Level::Error, found.log_number(), &found.to_string(), None);
+    request.keep(errors::EndsConnection);
+    request.keep(errors::FailedInFilter);
+    if head.status != 200 {
+        request.keep(errors::FailedAgain);
+    }
+    request.keep(failover::Answered);
+    Err(found.status())
+}
 
 /// The status of a request before the backend has responded: an error's, if the response will be
 /// its document.

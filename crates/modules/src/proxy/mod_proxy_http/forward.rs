@@ -97,7 +97,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     };
     let (backend, begun) = ask(exchange, options, body, &shape).await?;
     let Buffers { head, input, .. } = &*begun.buffers;
-    check_names(exchange, head, input)?;
+    answer::check_names(exchange, head, input)?;
     let original = answer::take(exchange, head, input);
     exchange.note_status();
     if let Some(error) = overridden(exchange) {
@@ -169,16 +169,6 @@ fn check_coding(request: &mut Request) -> Result<(), u16> {
     request.log::<ProxyHttp>(Level::Error, 1093, text);
     request.keep(errors::EndsConnection);
     Err(500)
-}
-
-/// Whether all names of fields are tokens (`check_headers`).
-fn check_names(exchange: &mut Exchange<'_>, head: &ResponseHead, input: &[u8]) -> Result<(), u16> {
-    let Err(found) = head.check(input) else { return Ok(()) };
-    let request = &mut *exchange.request;
-    request.log_core(Level::Error, found.log_number(), &found.to_string(), None);
-    request.keep(errors::EndsConnection);
-    request.keep(failover::Answered);
-    Err(found.status())
 }
 
 /// The status of an error document of this server that replaces the response

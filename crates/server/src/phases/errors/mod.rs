@@ -5,7 +5,8 @@
 mod page;
 
 pub use page::{
-    EndsConnection, FailedInFilter, SuppressCharset, ends_connection, make_page, signature,
+    EndsConnection, FailedAgain, FailedInFilter, SuppressCharset, ends_connection, make_page,
+    signature,
 };
 
 use std::borrow::Cow;
@@ -184,7 +185,7 @@ fn own_text(request: &Request, status: u16) -> Option<Vec<u8>> {
 }
 
 fn document(request: &mut Request, status: u16) -> Document {
-    if own_text(request, status).is_some() {
+    if own_text(request, status).is_some() || request.kept::<FailedAgain>().is_some() {
         return Document::Page;
     }
     let core = request.plan.core.clone();
