@@ -19,8 +19,10 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     redirect(request, uri, Quick::Yes).await
 }
 
-/// Like [`internal_redirect`], for a program that processes the resource, without quick handlers: if
-/// its response has no media type, it gets that of the resource (`ap_internal_redirect_handler`).
+/// Like [`internal_redirect`], for a program that processes the resource, without quick handlers.
+/// If its response has no media type, it gets that of the resource.
+///
+/// Source: `ap_internal_redirect_handler`.
 pub async fn internal_redirect_handler(request: &mut Request, uri: &[u8]) -> Verdict {
     let media_type = request.response.content_type.clone();
     redirect(request, uri, Quick::No(media_type.map(GivenType))).await
