@@ -159,7 +159,7 @@ impl Talk<'_> {
                     let follows =
                         is_lost || is_allowed && (is_unheard(&apache) != is_unheard(&tamarack));
                     let is_decided = rule.is_some()
-                        || is_misframed(&apache)
+                        || is_no_evidence(&apache)
                         || is_framing_alone(&apache, &tamarack);
                     is_allowed |= is_decided;
                     match is_decided || follows {
@@ -191,8 +191,9 @@ impl Talk<'_> {
         errors: &str,
     ) -> Option<&'static str> {
         let own = wanted::rule(&case.site, request, apache, tamarack, errors);
-        // The first site of the port responds to what names no host.
-        let is_of_default = !request.fields.iter().any(|(name, _)| name == "Host");
+        // The first site of the port responds to what names no host, or can't be read.
+        let is_unread = tamarack.iter().any(|line| line.starts_with("< HTTP/1.1 400 "));
+        let is_of_default = is_unread || !request.fields.iter().any(|(name, _)| name == "Host");
         let of_default = |default| {
             let own = wanted::rule(default, request, apache, tamarack, errors);
             own.filter(|_| is_of_default)
@@ -445,6 +446,18 @@ fn is_misframed(lines: &[String]) -> bool {
     lines.iter().any(begins) || body.is_some_and(is_next)
 }
 
+/// A response of Apache that says nothing about Tamarack.
+fn is_no_evidence(lines: &[String]) -> bool {
+    is_misframed(lines) || is_garbage(lines)
+}
+
+/// A target with control characters: Apache has used memory that holds something else by then, as
+/// for a `Redirect` in an `<Else>`. Tamarack's can be right.
+fn is_garbage(lines: &[String]) -> bool {
+    let is_control = |target: &str| target.contains("\\x0") || target.contains("\\x1");
+    lines.iter().any(|line| line.strip_prefix("< Location: ").is_some_and(is_control))
+}
+
 /// A response that did not begin in time.
 fn is_late(lines: &[String]) -> bool {
     lines.first().is_some_and(|line| line == TOO_LATE)
@@ -510,7 +523,13 @@ mod tests {
     use blackbox::render::Renderer;
     use blackbox::testfile::TestFile;
 
-    use super::{in_logs, is_misframed, line};
+    use super::{in_logs, is_garbage, is_misframed, line};
+
+    #[test]
+    fn a_target_of_foreign_memory_is_no_evidence() {
+        assert!(is_garbage(&["< Location: j\\x11D\\x9ciU\\x00".to_owned()]));
+        assert!(!is_garbage(&["< Location: http://other.test/\\xc3\\xa4".to_owned()]));
+    }
 
     #[test]
     fn the_next_response_may_count_for_a_body() {
