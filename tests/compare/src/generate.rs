@@ -13,8 +13,8 @@ pub const SITES: u64 = 10;
 const REQUESTS: usize = 50;
 /// The interval of long requests, if a rule has a costly pattern.
 const LONG_EVERY: usize = 5;
-/// How many sites of a hundred have requests that wait: each takes as long as some rounds.
-const LATER_PERCENT: usize = 2;
+/// How many of a hundred rounds have requests that wait: each takes as long as some rounds.
+const LATER_PERCENT: usize = 25;
 /// Deepest nesting of sections.
 const DEPTH_MAX: usize = 3;
 
@@ -33,7 +33,15 @@ pub fn batch(seed: u64, number: u64) -> Vec<Case> {
     let part = |site| Random::part(seed, (number << 8) + site + (1 << 40));
     let is_tls = choice.random.percent(40);
     let is_tls = |site: u64| is_tls && site % 2 == 1;
-    (0..SITES).map(|site| case(part(site), global.clone(), is_tls(site))).collect()
+    let mut cases: Vec<Case> =
+        (0..SITES).map(|site| case(part(site), global.clone(), is_tls(site))).collect();
+    // The last site is asked when its files are no longer new, so that responses are cached.
+    if let Some(last) = cases.last_mut()
+        && choice.random.percent(LATER_PERCENT)
+    {
+        usual::future(&mut choice, &mut last.site, &mut last.requests);
+    }
+    cases
 }
 
 fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
@@ -90,9 +98,6 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     if choice.random.percent(10) {
         site.config.extend(joined(choice));
     }
-    if choice.random.percent(LATER_PERCENT) {
-        usual::future(choice, &mut site, &mut requests);
-    }
     if choice.random.percent(15) {
         let rule = costly::rule(choice);
         if choice.random.percent(50) {
@@ -115,7 +120,7 @@ fn tls(choice: &mut Choice) -> Vec<Node> {
         nodes.push(Node::directive("SSLVerifyClient", verify));
         nodes.push(Node::directive("SSLCACertificateFile", "tls/ca.pem"));
     }
-    if choice.random.percent(15) {
+    if choice.random.percent(35) {
         nodes.extend(features::of_rows(choice, "SSLOpenSSLConfCmd"));
     }
     if choice.random.percent(75) {

@@ -29,7 +29,7 @@ const APACHE_WORKING_MAX: u32 = 3;
 /// How long a connection must stay quiet to count as open, and how long the other server has to
 /// close if one did.
 const OPEN: Duration = Duration::from_millis(2);
-const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 /// How long a line of a log may take after its response, how long where lines of another log have
 /// not come in that time, and how often it is looked for.
 const LOG_LIMIT: Duration = Duration::from_secs(3);

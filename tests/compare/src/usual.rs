@@ -130,9 +130,10 @@ pub fn future(choice: &mut Choice, site: &mut Site, requests: &mut Vec<Request>)
     let Some(file) = files.into_iter().nth(at) else { return };
     file.options = vec![("mtime".to_owned(), "2038-05-06T07:08:09".to_owned())];
     let target = file.path.trim_start_matches("htdocs").as_bytes().to_vec();
-    if choice.random.percent(60) {
+    if choice.random.percent(75) {
         // Most other directives keep the response from being served from a cache.
-        site.config.truncate(1);
+        site.config.clear();
+        site.files.retain(|file| !matches!(file.content, Content::Htaccess(_)));
     }
     site.config.push(Node::directive("FileETag", "None"));
     let via = requests.last().map(|last| last.via.clone()).unwrap_or_default();
