@@ -17,7 +17,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 15] = [
+const WANTED: [Wanted; 16] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -54,6 +54,10 @@ const WANTED: [Wanted; 15] = [
     Wanted {
         cites: "for a folder with the handler `send-as-is`",
         applies: differ_in_folders_as_is,
+    },
+    Wanted {
+        cites: "Letting a request pass by a RewriteRule with `F` or `G`",
+        applies: differ_in_status_zero,
     },
     Wanted {
         cites: "Index files, variants and listed files that a request finds in its own folder",
@@ -155,6 +159,18 @@ fn differ_in_handlers(site: &Site, _: &Request, apache: &[String], tamarack: &[S
             node.name.starts_with("VirtualScriptAlias") || node.words.starts_with("x-act ");
     });
     names_handler && status(apache) != Some(500) && status(tamarack) == Some(500)
+}
+
+/// A rule that ends a request, with a word that makes its status 0.
+fn differ_in_status_zero(site: &Site, _: &Request, _: &[String], tamarack: &[String]) -> bool {
+    let mut ends = false;
+    site.walk(&mut |node| {
+        let mut flags = node.words.rsplit('[').next().unwrap_or_default().split([',', ']']);
+        ends |= node.name == "RewriteRule"
+            && node.words.contains("R=foo")
+            && flags.any(|flag| matches!(flag.trim(), "F" | "G" | "forbidden" | "gone"));
+    });
+    ends && status(tamarack) == Some(500)
 }
 
 /// Apache begins to send a folder as it is, and to HEAD has already responded.
@@ -437,6 +453,19 @@ mod tests {
         tamarack: &[String],
     ) -> Option<&'static str> {
         super::rule(site, request, apache, tamarack, "")
+    }
+
+    #[test]
+    fn a_rule_with_status_zero_may_end_a_request() {
+        let allows = |words: &str, status: &str| {
+            let config = vec![Node::directive("RewriteRule", words)];
+            let site = Site { config, ..Site::default() };
+            let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+            rule(&site, &Request::default(), &lines("200 OK"), &lines(status)).is_some()
+        };
+        let failed = "500 Internal Server Error";
+        assert!(allows(". d/$2 [gone,R=foo,qsappend]", failed) && allows("a - [F, R=foo]", failed));
+        assert!(!allows("a - [R=foo]", failed) && !allows("a - [F,R=foo]", "403 Forbidden"));
     }
 
     #[test]
