@@ -185,6 +185,7 @@ pub fn differ_in_folders_as_is(
         names_handler |= node.words.contains("send-as-is");
         sets_type |= match node.name.as_str() {
             "Header" => node.words.contains("Content-Type"),
+            "RewriteRule" => node.words.contains("T=") || node.words.contains("type="),
             name => matches!(name, "ForceType" | "AddType"),
         };
     });
