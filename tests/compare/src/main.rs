@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds | --first]
-//!         [--scripts | --proxies]
+//!         [--scripts | --pages | --proxies]
 //! ```
 //!
-//! `--scripts` makes sites of CGI programs instead of files, `--proxies` those of a proxy with
-//! servers behind it. `--from` begins with a later round.
+//! `--scripts` makes sites of CGI programs instead of files, `--pages` those of pages with
+//! includes, `--proxies` those of a proxy with servers behind it. `--from` begins with a later
+//! round.
 //! What differs is shrunk and printed as a test file; with `--kinds` only the first difference of
 //! each kind is printed, as it was seen; with `--first` the first of all ends the run. `--report`
 //! ends in success in any case. The same seed makes the same sites; how many rounds there is time
@@ -22,6 +23,7 @@ mod features;
 mod fields;
 mod fresh;
 mod generate;
+mod includes;
 mod kept;
 mod neighbours;
 mod pages;
@@ -51,7 +53,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blackbox::watcher;
 
-use run::{FILES, Limit, Manner, PROXIES, Run, SCRIPTS};
+use run::{FILES, Limit, Manner, PAGES, PROXIES, Run, SCRIPTS};
 
 /// The default time limit.
 const SECONDS: u64 = 60;
@@ -93,10 +95,11 @@ fn start() -> Result<bool, String> {
             "--kinds" => manner = Manner::Kinds,
             "--first" => manner = Manner::First,
             "--scripts" => sites = SCRIPTS,
+            "--pages" => sites = PAGES,
             "--proxies" => sites = PROXIES,
             _ => {
                 return Err("[--seed N] [--seconds N | --rounds N] [--from N] [--report] \
-                     [--kinds|--first] [--scripts|--proxies]"
+                     [--kinds|--first] [--scripts|--pages|--proxies]"
                     .to_owned());
             }
         }

@@ -11,6 +11,7 @@ use blackbox::escape::escape;
 
 use crate::generate;
 use crate::kept::{self, Needs};
+use crate::includes;
 use crate::pair::{Pair, Servers};
 use crate::proxies;
 use crate::rows::MODULES;
@@ -80,6 +81,10 @@ pub const FILES: Sites =
 /// Sites of CGI programs.
 pub const SCRIPTS: Sites =
     Sites { batch: scripts::batch, modules: &scripts::MODULES, backends: &[], is_sampled: false };
+
+/// Sites of pages with server-side includes.
+pub const PAGES: Sites =
+    Sites { batch: includes::batch, modules: &includes::MODULES, backends: &[], is_sampled: false };
 
 /// Sites of a proxy with servers behind it.
 pub const PROXIES: Sites = Sites {
