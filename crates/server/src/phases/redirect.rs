@@ -6,7 +6,7 @@ use crate::api::hooks::{Phase, Verdict};
 use crate::explain::Kind;
 use crate::phases::errors;
 use crate::phases::process;
-use crate::phases::subrequest::{log_limit, record};
+use crate::phases::subrequest::record;
 use crate::request::Request;
 use crate::request::etag::VariantsTag;
 
@@ -40,7 +40,7 @@ pub(super) struct GivenType(pub Vec<u8>);
 async fn redirect(request: &mut Request, uri: &[u8], quick: Quick) -> Verdict {
     let depth = request.depth.redirects + 1;
     if depth > request.host.core.max_internal_redirects() {
-        log_limit(request, 124, depth - 1, "internal redirects");
+        request.log_limit(124, depth - 1, "internal redirects");
         return Verdict::Status(500);
     }
     if request.handler_of_type {

@@ -122,6 +122,18 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
     sub
 }
 
+/// Looks up a file below the request's directory by its path. One in a folder has no URI of its
+/// own, as a file elsewhere.
+pub async fn lookup_below(request: &mut Request, path: &[u8]) -> Request {
+    let mut sub = child_for_file(request, path);
+    if path.contains(&b'/') {
+        sub.resource.uri.clear();
+        sub.resource.args = query_of_name(path);
+    }
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
 /// Looks up an entry of the request's directory, with the rest of the request's path and its query,
 /// if it is not empty (`ap_sub_req_lookup_dirent` with `AP_SUBREQ_MERGE_ARGS`). If the entry is a
 /// link, the options outside of all sections have to allow it as well.
@@ -188,23 +200,13 @@ fn query_of_name(name: &[u8]) -> Option<Vec<u8>> {
     uri.get(mark + 1..).map(<[u8]>::to_vec)
 }
 
-/// Logs that a limit of `LimitInternalRecursion` is reached.
-pub(super) fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
-    let why = format!(
-        "Request exceeded the limit of {limit} {of} due to probable configuration error. Use \
-         'LimitInternalRecursion' to increase the limit if necessary. Use 'LogLevel debug' to get \
-         a backtrace."
-    );
-    request.log_core(Level::Error, number, &why, None);
-}
-
 /// Whether a rule or an expression may still look something up: at the limit of internal redirects
 /// it may not, and the log says so (`ap_is_recursion_limit_exceeded`).
 pub fn may_look_up(request: &Request) -> bool {
     let most = request.host.core.max_internal_redirects();
     let may = request.depth.redirects < most;
     if !may {
-        log_limit(request, 124, most, "internal redirects");
+        request.log_limit(124, most, "internal redirects");
     }
     may
 }
@@ -217,7 +219,7 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     if are_too_many || sub.depth.subrequests > most {
         // Once for all that share the limit, so that the log is not flooded.
         if !are_too_many && !lookups.have_logged_depth.replace(true) {
-            log_limit(request, 125, most, "subrequest nesting levels");
+            request.log_limit(125, most, "subrequest nesting levels");
         } else if are_too_many && !lookups.have_logged.replace(true) {
             let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
             request.log_core(Level::Error, Message::TooManyLookups.number(), &why, None);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::{FileKind, Request};
 use crate::engine::plan::Plan;
+use crate::log::Level;
 use crate::phases::walk::IfWalks;
 
 /// The properties of the main request that a subrequest needs.
@@ -59,6 +60,16 @@ pub struct Lookups {
 }
 
 impl Request {
+    /// Logs that a limit of `LimitInternalRecursion` is reached.
+    pub(crate) fn log_limit(&self, number: u32, limit: u16, of: &str) {
+        let why = format!(
+            "Request exceeded the limit of {limit} {of} due to probable configuration error. Use \
+             'LimitInternalRecursion' to increase the limit if necessary. Use 'LogLevel debug' to \
+             get a backtrace."
+        );
+        self.log_core(Level::Error, number, &why, None);
+    }
+
     /// The target as the client sent it, before internal redirects.
     pub fn original_target(&self) -> &[u8] {
         &self.original().head.unparsed_uri

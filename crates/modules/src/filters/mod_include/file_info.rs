@@ -54,7 +54,7 @@ async fn find(page: &mut Page<'_>, tag: &str, name: &[u8], value: &[u8]) -> Opti
                 failed(page, 2668, "unable to access file");
                 return None;
             };
-            let sub = subrequest::lookup_file(&mut page.request, &path).await;
+            let sub = subrequest::lookup_below(&mut page.request, &path).await;
             if path.is_empty() || !is_found(sub.response.status, sub.resource.file.kind) {
                 failed(page, 2670, "unable to lookup information about");
                 return None;

@@ -16,13 +16,16 @@ use super::Include;
 use super::compiled::{Compiled, TooLong};
 use super::config::{Directory, XBitHack};
 use super::page::Page;
-use super::{rest, variables};
+use super::{FILTER, rest, variables};
 
 /// The longest page, in bytes: it is in memory as a whole while its elements are executed.
 const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Creates the filter. What it does to conditions and ETag holds before the handler runs.
 pub(super) fn make(request: &mut Request) -> Option<Box<dyn OutputFilter>> {
+    if request.response.filters.iter().any(|attached| attached.name.as_bytes() == FILTER) {
+        request.keep(rest::IsInputOfPage);
+    }
     let dir = request.dir_of::<Include>().cloned().unwrap_or_default();
     if !has_own_time(&dir, request) {
         request.response.no_local_copy = true;

@@ -105,7 +105,7 @@ impl std::fmt::Display for Failed {
 
 async fn include_file(page: &mut Page<'_>, name: &[u8]) -> Result<(), Failed> {
     let path = below(name).ok_or(Failed::Path)?;
-    let sub = subrequest::lookup_file(&mut page.request, &path).await;
+    let sub = subrequest::lookup_below(&mut page.request, &path).await;
     include_found(page, sub).await
 }
 

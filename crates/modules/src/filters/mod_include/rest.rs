@@ -53,12 +53,19 @@ enum Next {
     Ended,
 }
 
+/// Kept in a request whose page's output is a page again, as with both XBitHack and
+/// AddOutputFilter: the second needs the variables that the first has.
+pub(super) struct IsInputOfPage;
+
 /// Whether the rest of a page may be executed while the response is sent: a twin of its request
 /// knows neither the request's body nor the requests before.
 pub(super) fn may_pause(request: &Request) -> bool {
     let is_nested = |Handover { may_pause, .. }: &Handover| *may_pause;
     let is_plain = request.prev.is_none() && request.body_in.is_empty();
-    is_plain && !request.head.header_only && request.kept::<Handover>().is_none_or(is_nested)
+    is_plain
+        && !request.head.header_only
+        && request.kept::<IsInputOfPage>().is_none()
+        && request.kept::<Handover>().is_none_or(is_nested)
 }
 
 /// The body of a page that pauses. `before` has the variables of the request without the page's.
