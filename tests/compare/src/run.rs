@@ -10,8 +10,8 @@ use blackbox::compare::{Rule, difference};
 use blackbox::escape::escape;
 
 use crate::generate;
-use crate::kept::{self, Needs};
 use crate::includes;
+use crate::kept::{self, Needs};
 use crate::pair::{Pair, Servers};
 use crate::proxies;
 use crate::rows::MODULES;
