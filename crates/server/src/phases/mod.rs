@@ -1,5 +1,6 @@
 //! The phases of a request in Apache's order; [`process`] is the entry point.
 
+mod derived;
 pub mod discard;
 pub mod errors;
 pub mod expr;
