@@ -116,7 +116,7 @@ pub(super) async fn detach(
     request: &mut Request,
     shared: Option<Shared>,
 ) -> bool {
-    request.body_in = BodyIn::default();
+    request.body_in.close();
     let Some(shared) = shared else {
         // Apache does not continue after an unmet expectation either.
         if active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {

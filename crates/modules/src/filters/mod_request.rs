@@ -61,7 +61,7 @@ fn kept_body_size(cx: &mut Cx<'_, '_, KeptBody>, arg: &Arg) -> Set {
 
 /// Source: `ap_request_insert_filter`
 fn limit<'r>(bound: Bound<'r, KeptBody>, request: &'r mut Request) -> Step<'r> {
-    request.body_in.set_outer_limit(bound.dir.limit.or(0), log_excess);
+    request.body_in.keep(bound.dir.limit.or(0), log_excess);
     Step::OK
 }
 

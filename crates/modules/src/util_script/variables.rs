@@ -106,6 +106,10 @@ fn add_fields<M: Module>(request: &Request, added: &mut Table) {
             request.log::<M>(Level::Trace1, 0, text);
         }
     }
+    // A body that was kept can be read as one of a known length, whatever the fields say.
+    if let Some(kept) = request.body_in.kept() {
+        added.set(b"CONTENT_LENGTH", itoa::Buffer::new().format(kept.len()).as_bytes());
+    }
 }
 
 fn add_server(request: &Request, added: &mut Table) {

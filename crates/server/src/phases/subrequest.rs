@@ -95,7 +95,21 @@ pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Re
 /// As [`lookup_uri`], for a response that the request's own filters would get: its quick handlers
 /// run (`ap_sub_req_lookup_uri` with `next_filter`).
 pub async fn lookup_response(request: &mut Request, uri: &[u8]) -> Request {
+    let sub = child_for_uri(request, uri, Method::GET);
+    look_up_response(request, sub).await
+}
+
+/// The same with the method of the request, if its body was kept (`ap_sub_req_method_uri`).
+pub async fn lookup_response_again(request: &mut Request, uri: &[u8]) -> Request {
     let mut sub = child_for_uri(request, uri, Method::GET);
+    if request.body_in.kept().is_some() {
+        sub.head.method = request.head.method;
+        sub.head.method_name.clone_from(&request.head.method_name);
+    }
+    look_up_response(request, sub).await
+}
+
+async fn look_up_response(request: &mut Request, mut sub: Request) -> Request {
     sub.quick_lookup = true;
     finish_lookup(request, &mut sub).await;
     sub
@@ -342,10 +356,18 @@ impl Request {
         if self.main.is_none() {
             sub.depth.lookups = None;
         }
-        for field in [&b"Content-Length"[..], b"Transfer-Encoding", b"Range", b"If-Match"] {
+        match self.body_in.again() {
+            Some(body) => sub.body_in = body,
+            None => {
+                for field in [&b"Content-Length"[..], b"Transfer-Encoding"] {
+                    sub.head.headers_in.unset(field);
+                }
+            }
+        }
+        for field in [&b"Range"[..], b"If-Match", b"If-Modified-Since"] {
             sub.head.headers_in.unset(field);
         }
-        for field in [&b"If-Modified-Since"[..], b"If-None-Match", b"If-Unmodified-Since"] {
+        for field in [&b"If-None-Match"[..], b"If-Unmodified-Since"] {
             sub.head.headers_in.unset(field);
         }
         sub.depends.trace = self.depends.trace.as_ref().map(|_| Trace::default());

@@ -1,6 +1,7 @@
 //! The request body, as handlers read it.
 
 use std::io;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
@@ -23,15 +24,34 @@ pub struct BodyIn {
     expects_continue: bool,
     /// Whether an input filter may change its length.
     is_filtered: bool,
+    kept: Kept,
+}
+
+/// What is read of a body, for the subrequests of its request (`kept_body`).
+#[derive(Default)]
+enum Kept {
+    /// Nothing is kept.
+    #[default]
+    No,
+    /// Not all of it is read yet.
+    Reads(Vec<u8>),
+    /// All of it.
+    Whole(Bytes),
+}
+
+/// A body that was kept.
+struct Again(Option<Bytes>);
+
+impl BodySource for Again {
+    fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        Poll::Ready(self.0.take().filter(|bytes| !bytes.is_empty()).map(Ok))
+    }
 }
 
 /// The source of a request body: the connection, or an input filter on it.
 pub trait BodySource {
     /// The next piece; `None` at the end.
-    fn poll_data(
-        &mut self,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<Bytes, BodyError>>>;
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>>;
 }
 
 /// Why a body could not be read.
@@ -134,10 +154,12 @@ impl BodyIn {
         self.outer.into_iter().chain(limit)
     }
 
-    /// Sets `LimitRequestBody`, once the configuration in force is known; filters come later.
+    /// Sets `LimitRequestBody`, once the configuration in force is known; filters come later. A
+    /// body that was kept has no limit any more.
     pub fn set_limit(&mut self, limit: Option<u64>) {
-        self.limit = limit;
-        self.outer = None;
+        if self.kept().is_none() {
+            (self.limit, self.outer, self.kept) = (limit, None, Kept::No);
+        }
     }
 
     /// Lifts `LimitRequestBody`: the request is forwarded.
@@ -145,9 +167,39 @@ impl BodyIn {
         self.limit = None;
     }
 
-    /// Sets the limit in bytes of a filter in front of `LimitRequestBody`.
-    pub fn set_outer_limit(&mut self, bytes: u64, log: LogExcess) {
+    /// Keeps what is read for the subrequests of this request, up to as many bytes: a filter in
+    /// front of `LimitRequestBody`.
+    pub fn keep(&mut self, bytes: u64, log: LogExcess) {
+        if self.kept().is_some() {
+            return;
+        }
         self.outer = Some(Limit { bytes, log });
+        self.kept = match self.source {
+            Some(_) => Kept::Reads(Vec::new()),
+            None => Kept::Whole(Bytes::new()),
+        };
+    }
+
+    /// The body, if it was kept and all of it has been read.
+    pub fn kept(&self) -> Option<&Bytes> {
+        match &self.kept {
+            Kept::Whole(bytes) => Some(bytes),
+            Kept::No | Kept::Reads(_) => None,
+        }
+    }
+
+    /// The same body for a subrequest, if it was kept.
+    pub fn again(&self) -> Option<BodyIn> {
+        let bytes = self.kept()?.clone();
+        let announced = Some(bytes.len() as u64);
+        let source = Again(Some(bytes.clone()));
+        let kept = Kept::Whole(bytes);
+        Some(BodyIn { kept, ..BodyIn::new(Box::new(source), announced) })
+    }
+
+    /// Ends it: nothing more is read by way of the request.
+    pub fn close(&mut self) {
+        *self = BodyIn { kept: std::mem::take(&mut self.kept), ..BodyIn::default() };
     }
 
     /// Sets `LimitRequestBody` unless a lower one is set.
@@ -174,6 +226,17 @@ impl BodyIn {
     /// The next piece; `None` at the end. A body over the limit is a 413, at once if the head has
     /// its length (`ap_http_filter`).
     pub async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+        let next = self.read().await;
+        match (&mut self.kept, &next) {
+            (Kept::Reads(bytes), Some(Ok(piece))) => bytes.extend_from_slice(piece),
+            (Kept::Reads(bytes), None) => self.kept = Kept::Whole(std::mem::take(bytes).into()),
+            (Kept::Reads(_), Some(Err(_))) => self.kept = Kept::No,
+            (Kept::No | Kept::Whole(_), _) => {}
+        }
+        next
+    }
+
+    async fn read(&mut self) -> Option<Result<Bytes, BodyError>> {
         if self.source.is_some()
             && let Some(excess) = self.announced_excess()
         {

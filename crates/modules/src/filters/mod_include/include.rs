@@ -110,7 +110,7 @@ async fn include_file(page: &mut Page<'_>, name: &[u8]) -> Result<(), Failed> {
 }
 
 async fn include_uri(page: &mut Page<'_>, uri: &[u8]) -> Result<(), Failed> {
-    let sub = subrequest::lookup_response(&mut page.request, uri).await;
+    let sub = subrequest::lookup_response_again(&mut page.request, uri).await;
     include_found(page, sub).await
 }
 

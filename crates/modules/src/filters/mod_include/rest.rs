@@ -61,7 +61,8 @@ pub(super) struct IsInputOfPage;
 /// knows neither the request's body nor the requests before.
 pub(super) fn may_pause(request: &Request) -> bool {
     let is_nested = |Handover { may_pause, .. }: &Handover| *may_pause;
-    let is_plain = request.prev.is_none() && request.body_in.is_empty();
+    let body = &request.body_in;
+    let is_plain = request.prev.is_none() && body.is_empty() && body.kept().is_none();
     is_plain
         && !request.head.header_only
         && request.kept::<IsInputOfPage>().is_none()
