@@ -27,10 +27,15 @@ pub struct Site {
 
 impl Site {
     pub fn new(name: &str) -> Site {
+        Site::new_in(&std::env::temp_dir(), name)
+    }
+
+    /// A site with its folder in `parent`.
+    pub fn new_in(parent: &Path, name: &str) -> Site {
         // Two tests may use the same name at the same time.
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let (made, process) = (MADE.fetch_add(1, Ordering::Relaxed), std::process::id());
-        let root = std::env::temp_dir().join(format!("tamarack-{name}-{process}-{made}"));
+        let root = parent.join(format!("tamarack-{name}-{process}-{made}"));
         let _ = fs::remove_dir_all(&root);
         for folder in ["htdocs", "logs"] {
             fs::create_dir_all(root.join(folder)).unwrap();

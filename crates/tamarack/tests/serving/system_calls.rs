@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::client::{Client, PATIENCE};
-use crate::shapes::start;
+use crate::shapes::shape;
 use crate::site::Site;
 use crate::tls::Tls;
 
@@ -21,6 +22,9 @@ const REQUESTS: usize = 200;
 const BEFORE: usize = 20;
 /// Files that appear beside the site's folder: enough for each counter of names in the watch.
 const NEIGHBOURS: usize = 400;
+/// Where no other test writes: each change in a directory on the way to a file is read from the
+/// watch.
+const QUIET: &str = "/var/tmp";
 /// A younger file may change again without a different time stamp.
 const SETTLED: Duration = Duration::from_millis(1500);
 /// Shapes with one process.
@@ -57,7 +61,9 @@ const KINDS: [Kind; 12] = [
 
 /// A site with a folder, and another one with an `.htaccess`.
 fn site(mpm: &str, more: &str) -> Site {
-    let site = start("calls", mpm, more);
+    let mut site = Site::new_in(Path::new(QUIET), "calls");
+    site.configure(&shape(mpm, more));
+    site.start();
     for folder in ["one", "two"] {
         fs::create_dir(site.path(&format!("htdocs/{folder}"))).unwrap();
     }
