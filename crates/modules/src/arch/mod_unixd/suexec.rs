@@ -77,9 +77,14 @@ pub(crate) fn in_force(settings: &Settings) -> Option<PathBuf> {
 
 /// The wrapper that is installed.
 fn installed() -> Result<PathBuf, String> {
-    let found = WRAPPERS.iter().find_map(|path| Some((*path, std::fs::metadata(path).ok()?)));
+    first_of(&WRAPPERS)
+}
+
+/// The first of these files that is there, if it is a wrapper.
+fn first_of<const N: usize>(paths: &[&str; N]) -> Result<PathBuf, String> {
+    let found = paths.iter().find_map(|path| Some((*path, std::fs::metadata(path).ok()?)));
     match found {
-        None => Err(format!("Missing suexec binary {}", WRAPPERS[0])),
+        None => Err(format!("Missing suexec binary {}", paths[0])),
         Some((path, file)) if file.mode() & SET_USER_ID == 0 || file.uid() != 0 => {
             Err(format!("Invalid owner or file mode for {path}"))
         }
@@ -107,6 +112,16 @@ pub(crate) async fn identity(request: &Request) -> Option<Identity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrapper_that_is_missing_or_not_set_user_id_is_refused() {
+        let why = first_of(&["/none/suexec", "/none/other"]).unwrap_err();
+        assert_eq!(why, "Missing suexec binary /none/suexec");
+        let plain = std::env::current_exe().unwrap();
+        let plain = plain.to_str().unwrap();
+        let why = first_of(&["/none/suexec", plain]).unwrap_err();
+        assert_eq!(why, format!("Invalid owner or file mode for {plain}"));
+    }
 
     #[test]
     fn the_wrapper_gets_ids_and_a_name_without_a_folder() {
