@@ -137,10 +137,10 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
 }
 
 /// Looks up a file below the request's directory by its path. One in a folder has no URI of its
-/// own, as a file elsewhere.
+/// own, as a file elsewhere, nor has the directory itself.
 pub async fn lookup_below(request: &mut Request, path: &[u8]) -> Request {
     let mut sub = child_for_file(request, path);
-    if path.contains(&b'/') {
+    if path.is_empty() || path.contains(&b'/') {
         sub.resource.uri.clear();
         sub.resource.args = query_of_name(path);
     }
