@@ -121,7 +121,11 @@ pub(super) fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -
     if sub.resource.uri.first() != Some(&b'/') {
         // The URI is still escaped, and the folder that it is relative to is not.
         let mut uri = Vec::new();
-        wire::escape::path(&mut uri, parent(&request.resource.uri));
+        match parent(&request.resource.uri) {
+            // A file in a folder below a page has no URI (`ap_make_full_path`).
+            b"" => uri.push(b'/'),
+            folder => wire::escape::path(&mut uri, folder),
+        }
         uri.extend_from_slice(&sub.resource.uri);
         sub.resource.uri = uri;
     }
