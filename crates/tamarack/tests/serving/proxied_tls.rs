@@ -1,6 +1,10 @@
 //! TLS to another server: which certificates are accepted, which names are asked for, and whether a
 //! kept connection serves requests that want another one.
 
+use std::fs;
+use std::io::Read;
+use std::os::unix::net::UnixListener;
+
 use crate::client::Client;
 use crate::site::Site;
 use crate::tls::{KEYS, Tls};
@@ -108,4 +112,20 @@ fn a_kept_connection_serves_the_same_name_only() {
     }
     // The server that is asked is one with TLS.
     assert_eq!(Tls::new().get(good.port).0, 200);
+}
+
+/// mod_proxy_fdpass: the other process would respond in plain text. Apache passes the connection.
+#[test]
+fn a_connection_of_tls_is_passed_to_no_other_process() {
+    let mut site = Site::new("passed-tls");
+    fs::create_dir_all(site.path("run")).unwrap();
+    let other = UnixListener::bind(site.path("run/app.sock")).unwrap();
+    site.configure(&(Tls::configuration("server.key") + "ProxyPass /app fd://run/app.sock\n"));
+    site.start();
+    let mut client = Tls::new().connect(site.port).unwrap();
+    assert_eq!(client.get("/app").unwrap().status, 500);
+    let mut passed = Vec::new();
+    other.accept().unwrap().0.read_to_end(&mut passed).unwrap();
+    assert_eq!(passed, b"");
+    site.wait_for_line("AH20210");
 }
