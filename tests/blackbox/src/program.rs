@@ -1,7 +1,8 @@
 //! The two programs: the real Apache, the source of recordings, and Tamarack.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{DirEntry, File};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -18,6 +19,10 @@ const APACHE: &str = "/usr/sbin/apache2";
 const START_LIMIT: Duration = Duration::from_secs(90);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const COMMAND_LIMIT: Duration = Duration::from_secs(90);
+/// How long to wait for the socket of mod_cgid, which may have another place.
+const CGID_LIMIT: Duration = Duration::from_secs(2);
+/// The beginning of its name.
+const CGID_SOCKET: &[u8] = b"cgisock.";
 const POLL: Duration = Duration::from_millis(4);
 
 /// A server program.
@@ -122,8 +127,26 @@ impl Program {
             }
             std::thread::sleep(POLL);
         }
+        let end = Deadline::after(CGID_LIMIT);
+        while self.is_apache() && !is_cgid_ready(place) && end.left().is_some() {
+            std::thread::sleep(POLL);
+        }
         Ok(server)
     }
+}
+
+/// Whether Apache's mod_cgid, if it runs, can be asked: it binds its socket as root, and gives it
+/// to the user of the children after that. A request in between is a 503.
+fn is_cgid_ready(place: &Place) -> bool {
+    let conf = std::fs::read_to_string(place.root.join("conf/httpd.conf")).unwrap_or_default();
+    let files = std::fs::read_dir(place.root.join("run")).into_iter().flatten().flatten();
+    let mut sockets = files.filter(|file| {
+        file.file_type().is_ok_and(|kind| kind.is_socket())
+            && file.file_name().as_encoded_bytes().starts_with(CGID_SOCKET)
+    });
+    let is_root = rustix::process::geteuid().is_root();
+    let is_own = |file: DirEntry| !is_root || file.metadata().is_ok_and(|of| of.uid() != 0);
+    !conf.contains("mod_cgid.so") || sockets.next().is_some_and(is_own)
 }
 
 /// A running server. Dropping it kills it.
