@@ -69,7 +69,7 @@ pub const RULES_REDIRECT: u64 = 9_500_000;
 pub const RULES_PAGE: u64 = 9_710_000;
 
 /// The same for names that were not requested before.
-pub const RULES_UNKNOWN: u64 = 70_100_000;
+pub const RULES_UNKNOWN: u64 = 65_700_000;
 
 /// [`CONNECTION_UNKNOWN`] of a host with 1,000 redirects.
 pub const HOST_UNKNOWN: u64 = 31_550_000;
