@@ -94,12 +94,13 @@ pub fn start(
 /// Has the program of `command` begin with the default signals and none of them blocked: the
 /// standard library resets SIGPIPE alone, and the supervisor blocks those that it reads.
 pub(crate) fn reset_signals(command: &mut Command) {
+    let ignored = launch::Ignored::now();
     // SAFETY: the closure only calls signal(2) and sigprocmask(2), which are safe between fork and
     // execve.
     #[expect(unsafe_code, reason = "what a forked child does before it executes the program")]
     unsafe {
-        command.pre_exec(|| {
-            launch::reset_ignored();
+        command.pre_exec(move || {
+            ignored.reset();
             Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?)
         });
     }

@@ -19,14 +19,20 @@ use super::order::{Limits, StartOrder};
 /// the C library that only make system calls.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// The signals that the server ignores: an ignored signal stays ignored in an executed program.
-const IGNORED: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+/// The last of the signals that programs know by name; those behind it have no fixed meaning.
+const SIGNAL_MAX: c_int = 31;
 
 /// Starts programs.
 #[derive(Debug)]
 pub(super) struct Launcher {
     stack: Vec<u128>,
+    ignored: Ignored,
 }
+
+/// The signals that this process ignores, bit `n` for signal `n`: those that the server ignores,
+/// and those that it found ignored. An ignored signal stays ignored in an executed program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ignored(u32);
 
 /// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +53,15 @@ struct Plan {
     environment: *const *const c_char,
     descriptors: [RawFd; 3],
     limits: [(c_int, Option<libc::rlimit>); 3],
+    ignored: Ignored,
     failure: Option<(Step, c_int)>,
 }
 
 impl Launcher {
-    /// With a stack of its own.
+    /// With a stack of its own. What this process ignores must not change afterwards.
     pub fn new() -> Launcher {
-        Launcher { stack: vec![0; STACK_BYTES / size_of::<u128>()] }
+        let stack = vec![0; STACK_BYTES / size_of::<u128>()];
+        Launcher { stack, ignored: Ignored::now() }
     }
 
     /// Starts the program of `order` with these descriptors as its standard input, output and
@@ -78,6 +86,7 @@ impl Launcher {
             environment: environment.as_ptr(),
             descriptors: descriptors.map(|descriptor| descriptor.as_raw_fd()),
             limits: resources(&order.limits),
+            ignored: self.ignored,
             failure: None,
         };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD as c_int;
@@ -122,11 +131,27 @@ extern "C" fn enter(plan: *mut c_void) -> c_int {
     }
 }
 
-/// Sets the signals that the server ignores to their defaults.
-pub(super) fn reset_ignored() {
-    for signal in IGNORED {
-        // SAFETY: the default action runs no code of this process.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+impl Ignored {
+    /// Those of this moment.
+    pub fn now() -> Ignored {
+        let is_ignored = |signal: &c_int| {
+            // SAFETY: all-zero bytes are a `sigaction`, which the call fills without changing what
+            // the process does.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(*signal, ptr::null(), &raw mut action) == 0
+                    && action.sa_sigaction == libc::SIG_IGN
+            }
+        };
+        Ignored((1..=SIGNAL_MAX).filter(is_ignored).fold(0, |set, signal| set | 1 << signal))
+    }
+
+    /// Sets them to their defaults. Only makes system calls.
+    pub fn reset(self) {
+        for signal in (1..=SIGNAL_MAX).filter(|signal| self.0 >> signal & 1 == 1) {
+            // SAFETY: the default action runs no code of this process.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
     }
 }
 
@@ -137,7 +162,7 @@ pub(super) fn reset_ignored() {
 unsafe fn prepare(plan: &Plan) -> bool {
     // SAFETY: as the caller promises; system calls on values of this process.
     unsafe {
-        reset_ignored();
+        plan.ignored.reset();
         if libc::setpgid(0, 0) != 0 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
             return false;
         }

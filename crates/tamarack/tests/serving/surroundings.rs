@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -22,6 +23,16 @@ const PLACES: &str = "LoadModule status_module modules/mod_status.so\n\
     <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n\
     <Location /live>\n  SetHandler tamarack-status\n</Location>\n\
     <Location /status>\n  SetHandler server-status\n</Location>\n";
+
+/// Starts the server as a script's `&` does: with an ignored signal.
+fn start_in_background(site: &mut Site) {
+    let server = site.command();
+    let mut command = Command::new("env");
+    command.arg("--ignore-signal=QUIT").arg(server.get_program()).args(server.get_args());
+    command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
+    let _ = fs::remove_file(site.path("logs/error.log"));
+    site.start_by(command);
+}
 
 /// Asks for a program that waits, by a path of `place`, and returns its process once it runs.
 fn waiting(site: &Site, place: &str) -> (crate::client::Client, Pid) {
@@ -100,7 +111,9 @@ fn programs_find_a_clean_process() {
              </Location>\n"
         );
         site.write("httpd.conf", &format!("{before}{more}"));
-        site.restart_gracefully();
+        site.signal(Signal::SIGTERM);
+        assert!(site.ended_within(Duration::from_secs(60)));
+        start_in_background(&mut site);
         let (_client, pid) = waiting(&site, "/cgi-bin/run");
         assert_clean(&site, pid, &format!("{mpm}: a script"));
         for (place, name) in [("/held.html", "filter"), ("/page.html", "command")] {
@@ -136,7 +149,7 @@ fn log_readers_and_map_programs_find_a_clean_process() {
         at("log.sh"),
         at("errors.sh"),
     ));
-    site.start();
+    start_in_background(&mut site);
     let named = |name: &str| {
         let all = fs::read_dir("/proc").unwrap().filter_map(|entry| {
             let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
