@@ -30,8 +30,8 @@ use crate::program::Level;
 use crate::scoreboard::ProgramCounts;
 
 pub use launch::Step;
-pub use line::{DESCRIPTORS_MAX, Line, MESSAGE_BYTES_MAX, Question};
-pub use order::{Limit, Limits, OrderWriter, StartOrder};
+pub use line::{DESCRIPTORS_MAX, Line, MESSAGE_BYTES_MAX, Question, Received};
+pub use order::{KEY_MAX, Limit, Limits, OrderWriter, StartOrder, set_key};
 
 /// How long a companion may take to exit after the end of its line before it is killed.
 pub const COMPANION_END_DEADLINE: Duration = Duration::from_secs(4);

@@ -3,15 +3,16 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use mpm::Line;
 use mpm::companion::spawner::Outcome;
-use mpm::companion::{Limit, Limits, MESSAGE_BYTES_MAX, OrderWriter};
+use mpm::companion::{Limit, Limits, MESSAGE_BYTES_MAX, OrderWriter, set_key};
 use nix::sys::resource::RLIM_INFINITY;
 use rt::Pipe;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use rustix::pipe::{PipeFlags, pipe_with};
 use server::core::ResourceLimit;
 use server::request::Request;
@@ -30,8 +31,16 @@ pub(crate) struct Program {
     /// Its standard error; `None` after its end.
     pub errors: Option<Pipe>,
     /// Where its end is reported. Closing it ends the program.
-    answer: OwnedFd,
+    answer: Option<OwnedFd>,
+    /// What has been reported.
+    outcome: Option<Outcome>,
+    /// How the companion knows it.
+    key: u64,
+    line: Arc<Line>,
 }
+
+/// Programs that this process has ordered.
+static ORDERS: AtomicU32 = AtomicU32::new(0);
 
 /// An order to the companion: what to execute, in which folder, with which words, of which the
 /// first is the name. Limits and variables are the request's.
@@ -63,13 +72,13 @@ impl Program {
     /// descriptors, or the companion is gone.
     pub async fn start(
         request: &Request,
-        line: &Line,
-        order: &[u8],
+        line: &Arc<Line>,
+        mut order: Vec<u8>,
         has_input: bool,
     ) -> io::Result<Program> {
         let (begun, wait) = (Instant::now(), request.host.core.timeout());
         loop {
-            match Program::try_start(line, order, has_input) {
+            match Program::try_start(line, &mut order, has_input) {
                 Err(error)
                     if error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < wait =>
                 {
@@ -84,7 +93,11 @@ impl Program {
     ///
     /// # Errors
     /// `WouldBlock` if too many orders wait to be received; see [`Program::start`].
-    pub fn try_start(line: &Line, order: &[u8], has_input: bool) -> io::Result<Program> {
+    pub fn try_start(line: &Arc<Line>, order: &mut [u8], has_input: bool) -> io::Result<Program> {
+        // No two processes have the same number at a time, and none has so many programs.
+        let count = ORDERS.fetch_add(1, Ordering::Relaxed);
+        let key = u64::from(std::process::id()) << 32 | u64::from(count);
+        set_key(order, key);
         let pipe = || pipe_with(PipeFlags::CLOEXEC);
         let ((input, own_input), (own_output, output)) = (pipe()?, pipe()?);
         // Most requests have no body: their loop need not watch a pipe for one.
@@ -102,28 +115,37 @@ impl Program {
             input: own_input.map(Pipe::writer).transpose()?,
             output: Pipe::reader(own_output)?,
             errors: Some(Pipe::reader(own_errors)?),
-            answer,
+            answer: Some(answer),
+            outcome: None,
+            key,
+            line: line.clone(),
         })
     }
 
     /// What has become of it, if that is known by now: after the end of its output it is for a
     /// program that was not started.
-    pub fn outcome(&self) -> Option<Outcome> {
-        let mut answer = [0; 16];
-        let length = rustix::io::read(&self.answer, &mut answer).ok()?;
-        Outcome::read(answer.get(..length)?)
+    pub fn outcome(&mut self) -> Option<Outcome> {
+        if let (None, Some(answer)) = (self.outcome, &self.answer) {
+            let mut bytes = [0; 16];
+            let length = rustix::io::read(answer, &mut bytes).ok()?;
+            self.outcome = Outcome::read(bytes.get(..length)?);
+        }
+        self.outcome
     }
 
     /// Its output has ended: what it has left running is not ended with it.
-    pub fn finish(&self) {
-        let _ = send(&self.answer, b"d", SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    pub fn finish(&mut self) {
+        // Most programs end with their output.
+        if self.outcome().is_none() {
+            let _ = self.line.tell(&self.key.to_ne_bytes());
+        }
     }
 
     /// The same, and ends the program now, as if this were dropped.
     pub fn release(&mut self) {
         (self.input, self.errors) = (None, None);
         self.finish();
-        let _ = shutdown(&self.answer, Shutdown::Both);
+        self.answer = None;
     }
 }
 

@@ -1,8 +1,9 @@
 //! The line between children and a companion: each message carries a descriptor, on which the
 //! answer arrives.
 //!
-//! Each question has its own connection for the answer: an asker that gives up disturbs no other,
-//! and an answer can't reach the wrong asker.
+//! Each question has its own pipe for the answer: an asker that gives up disturbs no other, and an
+//! answer can't reach the wrong asker. It is no pair of sockets: while a socket is being passed to
+//! another process, each socket that any process closes makes the kernel search for cycles.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -17,6 +18,7 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
     sendmsg, socketpair,
 };
+use rustix::pipe::{PipeFlags, pipe_with};
 
 /// The longest message. The kernel's default buffer for a socket holds three.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -24,7 +26,7 @@ pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// The most descriptors that a question carries.
 pub const DESCRIPTORS_MAX: usize = 4;
 
-/// How long an asker may take to receive an answer that exceeds its socket's buffer.
+/// How long an asker may take to receive an answer that does not fit its pipe.
 const SEND_DEADLINE: Duration = Duration::from_secs(1);
 
 /// The line of a companion, shared by the supervisor, the companion and the children that ask.
@@ -44,6 +46,15 @@ struct Ends {
     companion: Option<Arc<OwnedFd>>,
 }
 
+/// What a companion receives.
+#[derive(Debug)]
+pub enum Received {
+    /// A question, whose asker waits for the answer.
+    Question(Question),
+    /// A message without answer.
+    Notice(Vec<u8>),
+}
+
 /// A question that a companion has received.
 #[derive(Debug)]
 pub struct Question {
@@ -60,7 +71,8 @@ impl Line {
     /// # Errors
     /// Those of socketpair(2).
     pub fn new() -> io::Result<Self> {
-        let (askers, companion) = pair(SocketType::SEQPACKET, SocketFlags::empty())?;
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (askers, companion) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
         rustix::io::ioctl_fionbio(&askers, true)?;
         let ends = Ends { askers: Some(Arc::new(askers)), companion: Some(Arc::new(companion)) };
         Ok(Self { ends: Mutex::new(ends), room: Mutex::default() })
@@ -86,18 +98,36 @@ impl Line {
         if !is_suitable || descriptors.len() > DESCRIPTORS_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let (own, reply) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let sent: Vec<BorrowedFd<'_>> =
+            descriptors.iter().copied().chain(std::iter::once(reply.as_fd())).collect();
+        self.send(message, &sent)?;
+        Ok(own)
+    }
+
+    /// Sends a message that has no answer.
+    ///
+    /// # Errors
+    /// As [`Line::ask`].
+    pub fn tell(&self, message: &[u8]) -> io::Result<()> {
+        match (1..=MESSAGE_BYTES_MAX).contains(&message.len()) {
+            true => self.send(message, &[]),
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn send(&self, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let line = self.lock().askers.clone().ok_or(io::ErrorKind::NotConnected)?;
-        let (own, reply) = pair(SocketType::STREAM, SocketFlags::NONBLOCK)?;
         let mut space =
             [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
-        let sent: Vec<BorrowedFd<'_>> =
-            descriptors.iter().copied().chain(std::iter::once(reply.as_fd())).collect();
-        rights.push(SendAncillaryMessage::ScmRights(&sent));
+        if !descriptors.is_empty() {
+            rights.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
         loop {
             let parts = [IoSlice::new(message)];
             match sendmsg(&*line, &parts, &mut rights, SendFlags::NOSIGNAL) {
-                Ok(_) => return Ok(own),
+                Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -112,11 +142,23 @@ impl Line {
         self.lock().companion.clone().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Waits for a question and receives it; `None` at the end of the line.
+    /// Waits for a message and receives it; `None` at the end of the line.
     ///
     /// # Errors
     /// Those of recvmsg(2).
-    pub fn next(&self) -> io::Result<Option<Question>> {
+    pub fn next(&self) -> io::Result<Option<Received>> {
+        self.receive(RecvFlags::empty())
+    }
+
+    /// Receives a message; `None` at the end of the line.
+    ///
+    /// # Errors
+    /// `WouldBlock` if none waits; those of recvmsg(2).
+    pub fn try_next(&self) -> io::Result<Option<Received>> {
+        self.receive(RecvFlags::DONTWAIT)
+    }
+
+    fn receive(&self, how: RecvFlags) -> io::Result<Option<Received>> {
         let line = self.incoming()?;
         let mut bytes = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         bytes.resize(MESSAGE_BYTES_MAX, 0);
@@ -125,7 +167,8 @@ impl Line {
                 [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX + 1))];
             let mut rights = RecvAncillaryBuffer::new(&mut space);
             let mut parts = [IoSliceMut::new(&mut bytes)];
-            let got = match recvmsg(&*line, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
+            let flags = RecvFlags::CMSG_CLOEXEC | how;
+            let got = match recvmsg(&*line, &mut parts, &mut rights, flags) {
                 Ok(got) => got,
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(errno.into()),
@@ -143,9 +186,13 @@ impl Line {
                 (0, None) => return Ok(None),
                 (count @ 1.., Some(reply)) if !is_cut => {
                     let message = bytes.get(..count).unwrap_or_default().to_vec();
-                    return Ok(Some(Question { message, descriptors, reply }));
+                    return Ok(Some(Received::Question(Question { message, descriptors, reply })));
                 }
-                // [`Self::ask`] did not send it.
+                (count @ 1.., None) if !is_cut => {
+                    let message = bytes.get(..count).unwrap_or_default().to_vec();
+                    return Ok(Some(Received::Notice(message)));
+                }
+                // [`Self::send`] did not send it.
                 _ => {}
             }
         }
@@ -180,12 +227,12 @@ impl Question {
     }
 
     /// Sends the answer. If the asker does not read it in time, it receives only what fits the
-    /// socket's buffer.
+    /// pipe. SIGPIPE must be ignored, as the server does.
     pub fn answer(self, parts: &[&[u8]]) {
         for part in parts {
             let mut rest = *part;
             while !rest.is_empty() {
-                match rustix::net::send(&self.reply, rest, SendFlags::NOSIGNAL) {
+                match rustix::io::write(&self.reply, rest) {
                     Ok(count) => rest = rest.get(count..).unwrap_or_default(),
                     Err(Errno::INTR) => {}
                     Err(Errno::AGAIN) if self.waits_for_room() => {}
@@ -209,10 +256,6 @@ impl AsFd for Question {
     }
 }
 
-fn pair(kind: SocketType, flags: SocketFlags) -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | flags, None)?)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
@@ -227,20 +270,27 @@ mod tests {
         text
     }
 
+    fn next(line: &Line) -> Question {
+        match line.next().unwrap().unwrap() {
+            Received::Question(question) => question,
+            Received::Notice(message) => panic!("{message:?}"),
+        }
+    }
+
     #[test]
     fn each_question_has_its_own_answer() {
         let line = Line::new().unwrap();
         let (one, two) = (line.ask(b"one").unwrap(), line.ask(b"two").unwrap());
         let withdrawn = line.ask(b"three").unwrap();
         for expected in ["one", "two"] {
-            let question = line.next().unwrap().unwrap();
+            let question = next(&line);
             assert_eq!(question.message, expected.as_bytes());
             assert!(question.is_wanted());
             question.answer(&[b"to ", expected.as_bytes()]);
         }
         assert_eq!((text(one).as_str(), text(two).as_str()), ("to one", "to two"));
         drop(withdrawn);
-        let question = line.next().unwrap().unwrap();
+        let question = next(&line);
         assert!(!question.is_wanted());
         question.answer(&[b"to no asker"]);
         line.leave_to_companion();
@@ -263,30 +313,31 @@ mod tests {
         };
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         assert!(!waiting.is_empty());
-        assert_eq!(line.next().unwrap().unwrap().message.len(), MESSAGE_BYTES_MAX);
+        assert_eq!(next(&line).message.len(), MESSAGE_BYTES_MAX);
     }
 
     #[test]
     fn an_answer_of_any_length_arrives_or_ends_in_time() {
         let line = Line::new().unwrap();
         let answer = line.ask(b"q").unwrap();
-        let question = line.next().unwrap().unwrap();
+        let question = next(&line);
         let taking = std::thread::spawn(move || text(answer).len());
         question.answer(&[&vec![b'x'; 1 << 20]]);
         assert_eq!(taking.join().unwrap(), 1 << 20);
         // The asker reads nothing.
         let _answer = line.ask(b"q").unwrap();
-        line.next().unwrap().unwrap().answer(&[&vec![b'x'; 1 << 20]]);
+        next(&line).answer(&[&vec![b'x'; 1 << 20]]);
     }
 
     #[test]
-    fn what_did_not_come_from_an_asker_is_passed_over() {
+    fn a_notice_has_no_answer() {
         let line = Line::new().unwrap();
-        let askers = line.lock().askers.clone().unwrap();
-        rustix::net::send(&*askers, b"no descriptor", SendFlags::empty()).unwrap();
-        drop(askers);
+        line.tell(b"notice").unwrap();
         let answer = line.ask(b"real").unwrap();
-        assert_eq!(line.next().unwrap().unwrap().message, b"real");
+        let Some(Received::Notice(message)) = line.next().unwrap() else { panic!() };
+        assert_eq!(message, b"notice");
+        assert_eq!(next(&line).message, b"real");
         assert_eq!(text(answer), "");
+        assert_eq!(line.tell(b"").unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -19,6 +19,8 @@ pub type Limit = (Option<u64>, Option<u64>);
 /// An order to start a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StartOrder<'m> {
+    /// The asker's name for the program, of those of all askers that run; at most [`KEY_MAX`].
+    pub key: u64,
     /// Its working directory.
     pub directory: &'m CStr,
     /// The file to execute.
@@ -31,9 +33,12 @@ pub struct StartOrder<'m> {
     pub limits: Limits,
 }
 
-/// The bytes of the numbers at the beginning of a message: six limits, each with a byte that tells
-/// whether it is set, and the number of words.
-const NUMBERS: usize = 6 * 9 + 4;
+/// The largest key.
+pub const KEY_MAX: u64 = u64::MAX >> 2;
+
+/// The bytes of the numbers at the beginning of a message: the key, six limits, each with a byte
+/// that tells whether it is set, and the number of words.
+const NUMBERS: usize = 8 + 6 * 9 + 4;
 
 /// Writes an order: strings up to their first NUL byte, as the C strings that they become.
 #[derive(Debug)]
@@ -45,6 +50,7 @@ impl OrderWriter {
     /// Begins an order.
     pub fn new(limits: &Limits, directory: &[u8], program: &[u8], words: &[&[u8]]) -> OrderWriter {
         let mut message = Vec::with_capacity(2048);
+        message.extend_from_slice(&0_u64.to_ne_bytes());
         for (soft, hard) in [limits.cpu_seconds, limits.memory_bytes, limits.processes] {
             for limit in [soft, hard] {
                 message.push(u8::from(limit.is_some()));
@@ -64,7 +70,7 @@ impl OrderWriter {
         self.string(&[name, b"=", value]);
     }
 
-    /// The message.
+    /// The message. Its key is 0 until [`set_key`] sets another.
     pub fn finish(self) -> Vec<u8> {
         self.message
     }
@@ -78,10 +84,20 @@ impl OrderWriter {
     }
 }
 
+/// Sets the key of a message that [`OrderWriter`] wrote.
+pub fn set_key(message: &mut [u8], key: u64) {
+    if let Some(place) = message.first_chunk_mut() {
+        *place = key.to_ne_bytes();
+    }
+}
+
 impl<'m> StartOrder<'m> {
     /// Reads a message; `None` if [`OrderWriter`] did not write it.
     pub fn read(message: &'m [u8]) -> Option<StartOrder<'m>> {
         let (mut numbers, strings) = message.split_at_checked(NUMBERS)?;
+        let (key, rest) = numbers.split_first_chunk()?;
+        let key = u64::from_ne_bytes(*key);
+        numbers = rest;
         let mut limit = || -> Option<Option<u64>> {
             let (is_set, rest) = numbers.split_first()?;
             let (value, rest) = rest.split_first_chunk()?;
@@ -98,8 +114,8 @@ impl<'m> StartOrder<'m> {
         let (directory, program) = (strings.next()??, strings.next()??);
         let words: Vec<&CStr> = strings.by_ref().take(count).collect::<Option<_>>()?;
         let environment: Vec<&CStr> = strings.collect::<Option<_>>()?;
-        let is_whole = words.len() == count && count > 0;
-        is_whole.then_some(StartOrder { directory, program, words, environment, limits })
+        let is_whole = words.len() == count && count > 0 && key <= KEY_MAX;
+        is_whole.then_some(StartOrder { key, directory, program, words, environment, limits })
     }
 }
 
@@ -119,8 +135,10 @@ mod tests {
         let mut writer = OrderWriter::new(&limits, b"/d", b"/d/p", &[b"p", b"", b"cut\0off"]);
         writer.variable(b"A", b"b=c");
         writer.variable(b"EMPTY", b"");
-        let message = writer.finish();
+        let mut message = writer.finish();
+        set_key(&mut message, 5);
         let expected = StartOrder {
+            key: 5,
             directory: c"/d",
             program: c"/d/p",
             words: vec![c"p", c"", c"cut"],
@@ -133,6 +151,8 @@ mod tests {
             let cut = StartOrder::read(message.get(..end).unwrap());
             assert!(cut.is_none_or(|order| order.words.len() == 3), "{end}");
         }
+        set_key(&mut message, KEY_MAX + 1);
+        assert_eq!(StartOrder::read(&message), None);
     }
 
     proptest! {

@@ -3,9 +3,9 @@
 //! A question is a [`StartOrder`] with three descriptors, the program's standard input, output and
 //! error; an order that is too long for a message is in a fourth, a file in memory. The answer
 //! comes when the program has ended, or at once if it can't be started. An asker that closes its
-//! end before wants the program ended, with all that it has started; one that sends a byte before
-//! it closes has all of the output, and wants only the program itself ended, as Apache does: what
-//! that has left running in the background goes on.
+//! end before wants the program ended, with all that it has started; one that sends a notice with
+//! the order's key before has all of the output, and wants only the program itself ended, as Apache
+//! does: what that has left running in the background goes on.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -19,11 +19,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::launch::{Launcher, Step};
-use super::line::{Line, Question};
+use super::line::{Line, Question, Received};
 use super::order::StartOrder;
 use crate::scoreboard::ProgramCounts;
 
@@ -36,7 +35,8 @@ const END_DEADLINE: Duration = Duration::from_secs(3);
 /// The longest order in a file: more than the kernel executes.
 const ORDER_BYTES_MAX: u64 = 4 << 20;
 
-/// The identifier of the line among what epoll reports.
+/// The identifier of the line among what epoll reports; that of a program has its key above the
+/// lowest bit.
 const LINE: u64 = u64::MAX;
 
 /// What becomes of an order.
@@ -100,7 +100,6 @@ struct Spawner<'l> {
     running: HashMap<u64, Running>,
     queue: VecDeque<Question>,
     counts: ProgramCounts,
-    last: u64,
 }
 
 /// A program that runs.
@@ -131,7 +130,6 @@ impl<'l> Spawner<'l> {
             running: HashMap::new(),
             queue: VecDeque::new(),
             counts,
-            last: 0,
         })
     }
 
@@ -154,26 +152,47 @@ impl<'l> Spawner<'l> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return false,
         }
-        for event in events {
-            match event.data.u64() {
-                LINE => self.receive(),
-                event => self.happened(event >> 1, event & 1 == 1),
-            }
+        let events = events.iter().map(|event| event.data.u64());
+        // First: an asker's notice comes before its end.
+        if events.clone().any(|event| event & 1 == 1) {
+            while self.receive() {}
         }
+        events.filter(|event| *event != LINE).for_each(|event| self.happened(event));
         self.kill_late();
         self.counts.set_running(self.running.len(), self.queue.len());
         true
     }
 
-    fn receive(&mut self) {
-        match self.line.next() {
-            Ok(Some(question)) if self.running.len() < self.programs_max => self.start(question),
-            Ok(Some(question)) if self.queue.len() < QUEUE_MAX => self.queue.push_back(question),
-            Ok(Some(question)) => {
-                self.counts.refused();
-                question.answer(&[&Outcome::Busy.write()]);
+    /// Receives a message; false if none waits.
+    fn receive(&mut self) -> bool {
+        match self.line.try_next() {
+            Ok(Some(Received::Question(question))) => self.asked(question),
+            Ok(Some(Received::Notice(message))) => self.output_ended(&message),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Ok(None) | Err(_) => {
+                self.finish();
+                return false;
             }
-            Ok(None) | Err(_) => self.finish(),
+        }
+        true
+    }
+
+    fn asked(&mut self, question: Question) {
+        if self.running.len() < self.programs_max {
+            self.start(question);
+        } else if self.queue.len() < QUEUE_MAX {
+            self.queue.push_back(question);
+        } else {
+            self.counts.refused();
+            question.answer(&[&Outcome::Busy.write()]);
+        }
+    }
+
+    /// An asker has all of a program's output, or the program has ended meanwhile.
+    fn output_ended(&mut self, message: &[u8]) {
+        let key = message.try_into().map(u64::from_ne_bytes);
+        if let Some(running) = key.ok().and_then(|key| self.running.get_mut(&key)) {
+            running.is_alone = true;
         }
     }
 
@@ -184,7 +203,7 @@ impl<'l> Spawner<'l> {
         }
         self.queue.clear();
         let all: Vec<u64> = self.running.keys().copied().collect();
-        all.into_iter().for_each(|id| self.terminate(id));
+        all.into_iter().for_each(|key| self.terminate(key));
     }
 
     fn start(&mut self, question: Question) {
@@ -192,9 +211,9 @@ impl<'l> Spawner<'l> {
             return;
         }
         match self.launch(&question) {
-            Ok((process, pid)) => {
+            Ok((key, process, pid)) => {
                 self.counts.started();
-                self.watch(process, pid, question);
+                self.watch(key, process, pid, question);
             }
             Err((step, error)) => {
                 self.counts.failed();
@@ -204,7 +223,7 @@ impl<'l> Spawner<'l> {
         }
     }
 
-    fn launch(&mut self, question: &Question) -> Result<(OwnedFd, Pid), (Step, io::Error)> {
+    fn launch(&mut self, question: &Question) -> Result<(u64, OwnedFd, Pid), (Step, io::Error)> {
         let invalid = || (Step::Prepare, io::Error::from_raw_os_error(libc::EINVAL));
         let [input, output, error, more @ ..] = question.descriptors.as_slice() else {
             return Err(invalid());
@@ -215,33 +234,37 @@ impl<'l> Spawner<'l> {
         };
         let message = long.as_deref().unwrap_or(&question.message);
         let order = StartOrder::read(message).ok_or_else(invalid)?;
-        self.launcher.start(&order, [input.as_fd(), output.as_fd(), error.as_fd()])
+        if self.running.contains_key(&order.key) {
+            return Err(invalid());
+        }
+        let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
+        let (process, pid) = self.launcher.start(&order, descriptors)?;
+        Ok((order.key, process, pid))
     }
 
-    fn watch(&mut self, process: OwnedFd, pid: Pid, mut question: Question) {
+    fn watch(&mut self, key: u64, process: OwnedFd, pid: Pid, mut question: Question) {
         // The program has its own: an end of a pipe that stayed here would never be seen.
         question.descriptors.clear();
-        self.last += 1;
-        let id = self.last;
-        let life = epoll::EventData::new_u64(id << 1);
-        let asker = epoll::EventData::new_u64(id << 1 | 1);
+        let life = epoll::EventData::new_u64(key << 1);
+        let asker = epoll::EventData::new_u64(key << 1 | 1);
         let is_watched = epoll::add(&self.epoll, &process, life, epoll::EventFlags::IN)
             // The asker sends nothing: only its end is reported.
             .and_then(|()| epoll::add(&self.epoll, &question, asker, epoll::EventFlags::empty()));
         let running =
             Running { process, pid, question: Some(question), is_alone: false, kill_at: None };
-        self.running.insert(id, running);
+        self.running.insert(key, running);
         if is_watched.is_err() {
-            self.terminate(id);
+            self.terminate(key);
         }
     }
 
     /// A program has ended, or its asker has gone.
-    fn happened(&mut self, id: u64, is_asker: bool) {
-        if is_asker {
-            return self.terminate(id);
+    fn happened(&mut self, event: u64) {
+        let key = event >> 1;
+        if event & 1 == 1 {
+            return self.terminate(key);
         }
-        let Some(mut running) = self.running.remove(&id) else { return };
+        let Some(mut running) = self.running.remove(&key) else { return };
         let status = running.reap();
         if let Some(question) = running.question.take() {
             question.answer(&[&Outcome::Ended(status).write()]);
@@ -255,11 +278,9 @@ impl<'l> Spawner<'l> {
     }
 
     /// Asks a program to end. As long as it has not been reaped, no other process has its number.
-    fn terminate(&mut self, id: u64) {
-        let Some(running) = self.running.get_mut(&id) else { return };
-        let question = running.question.take();
-        running.is_alone = question.as_ref().is_some_and(has_output);
-        if let Some(question) = question {
+    fn terminate(&mut self, key: u64) {
+        let Some(running) = self.running.get_mut(&key) else { return };
+        if let Some(question) = running.question.take() {
             let _ = epoll::delete(&self.epoll, &question);
         }
         if running.kill_at.is_none() {
@@ -298,11 +319,6 @@ impl Running {
             Ok(None) | Err(_) => 0,
         }
     }
-}
-
-/// Whether an asker that has gone had all of the output.
-fn has_output(question: &Question) -> bool {
-    matches!(recv(question, &mut [0u8; 1][..], RecvFlags::DONTWAIT), Ok((1, _)))
 }
 
 /// Reads an order from a file in memory.

@@ -110,8 +110,8 @@ impl BodySource for Body {
 impl Body {
     fn started(self) -> Body {
         let Body::Unread { source, start, timeout } = self else { return self };
-        let Start { line, order, lines, logs_errors } = start;
-        match Program::try_start(&line, &order, true) {
+        let Start { line, mut order, lines, logs_errors } = start;
+        match Program::try_start(&line, &mut order, true) {
             Ok(program) => {
                 let messages = (lines, logs_errors);
                 Body::Running(Box::new(Passage::new(source, program, messages, timeout)))

@@ -96,8 +96,9 @@ async fn filtered(name: &str, request: &mut Request) -> Result<(), Failure> {
         return Ok(());
     }
     add_variables(request).await;
-    let start = start(request, &filter).map_err(Failure::Unused)?;
-    let program = Program::start(request, &start.line, &start.order, true).await;
+    let mut start = start(request, &filter).map_err(Failure::Unused)?;
+    let order = std::mem::take(&mut start.order);
+    let program = Program::start(request, &start.line, order, true).await;
     let program = program
         .map_err(|error| Failure::Unused(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)))?;
     if let Some(media_type) = &filter.out_type {

@@ -45,7 +45,7 @@ pub(crate) async fn run(request: &Request, command: &[u8]) -> io::Result<Body> {
     let spawner = spawner::of(request)
         .ok_or_else(|| io::Error::other("only a running server starts programs"))?;
     let (order, executed) = order::of_command(request, spawner, command).await;
-    let program = Program::start(request, &spawner.line, &order, false).await?;
+    let program = Program::start(request, &spawner.line, order, false).await?;
     let lines = ErrorLines::new(request, module, ERROR_LINE, &request.resource.filename);
     let timeout = timeout.unwrap_or_else(|| request.host.core.timeout());
     let upload = Upload::new(BodyIn::default(), 0);

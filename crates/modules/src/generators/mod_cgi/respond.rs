@@ -129,7 +129,7 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
         Some(spawner) => {
             let (order, executed) = order::of(request, spawner).await;
             let has_input = !request.body_in.is_empty();
-            let program = Program::start(request, &spawner.line, &order, has_input).await;
+            let program = Program::start(request, &spawner.line, order, has_input).await;
             program.map(|program| (program, executed))
         }
         None => Err(io::Error::other("only a running server starts programs")),

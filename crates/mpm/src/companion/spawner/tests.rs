@@ -1,14 +1,16 @@
 use std::io::{Read, Write, pipe};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{JoinHandle, spawn};
 
 use super::*;
-use crate::companion::order::{Limits, OrderWriter};
+use crate::companion::order::{Limits, OrderWriter, set_key};
 use crate::scoreboard::Scoreboard;
 
 /// A spawner in a thread of its own.
 struct Rig {
     line: Arc<Line>,
     thread: JoinHandle<i32>,
+    last: AtomicU64,
 }
 
 /// A program that was ordered.
@@ -16,6 +18,7 @@ struct Ordered {
     input: Option<io::PipeWriter>,
     output: io::PipeReader,
     answer: OwnedFd,
+    key: u64,
 }
 
 impl Rig {
@@ -26,18 +29,19 @@ impl Rig {
             let counts = Scoreboard::new(1, 1).unwrap().program_counts(None);
             move || run(&line, programs_max, counts)
         });
-        Rig { line, thread }
+        Rig { line, thread, last: AtomicU64::new(0) }
     }
 
     fn order(&self, limits: &Limits, directory: &str, words: &[&str]) -> Ordered {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let mut order = OrderWriter::new(limits, directory.as_bytes(), words[0], &words);
         order.variable(b"PATH", b"/usr/bin:/bin");
-        let message = order.finish();
+        let (mut message, key) = (order.finish(), self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        set_key(&mut message, key);
         let ((input, own_input), (own_output, output)) = (pipe().unwrap(), pipe().unwrap());
         let descriptors = [input.as_fd(), output.as_fd(), output.as_fd()];
         let answer = self.line.ask_with(&message, &descriptors).unwrap();
-        Ordered { input: Some(own_input), output: own_output, answer }
+        Ordered { input: Some(own_input), output: own_output, answer, key }
     }
 
     fn shell(&self, script: &str) -> Ordered {
@@ -183,6 +187,41 @@ fn a_program_whose_asker_leaves_is_ended_with_what_it_started() {
 }
 
 #[test]
+fn a_program_whose_asker_has_its_output_is_ended_alone() {
+    let rig = Rig::new(8);
+    for _ in 0..20 {
+        let mut ordered = rig.shell("sleep 1000 >&- 2>&- & echo $! $$; exec >&- 2>&-; wait");
+        let line = ordered.line();
+        let (child, own) = line.split_once(' ').unwrap();
+        // What came before the notice on the line does not delay it.
+        let others: Vec<Ordered> = (0..3).map(|_| rig.shell("true")).collect();
+        rig.line.tell(&ordered.key.to_ne_bytes()).unwrap();
+        drop(ordered);
+        wait_until(|| is_gone(own));
+        assert!(!is_gone(child));
+        nix::sys::signal::kill(Pid::from_raw(child.parse().unwrap()), Signal::SIGKILL).unwrap();
+        others.into_iter().for_each(|other| assert_eq!(other.end().1, Outcome::Ended(0)));
+    }
+    // Notices of no program.
+    rig.line.tell(b"?").unwrap();
+    rig.line.tell(&u64::MAX.to_ne_bytes()).unwrap();
+    assert_eq!(rig.shell("echo on").end(), ("on\n".to_owned(), Outcome::Ended(0)));
+    rig.end();
+}
+
+#[test]
+fn no_two_programs_that_run_have_the_same_key() {
+    let rig = Rig::new(8);
+    let mut first = rig.shell("echo runs; cat");
+    assert_eq!(first.line(), "runs");
+    rig.last.store(0, Ordering::Relaxed);
+    let second = rig.shell("echo never").end().1;
+    assert_eq!(second, Outcome::NotStarted(Step::Prepare, libc::EINVAL));
+    assert_eq!(first.end().1, Outcome::Ended(0));
+    rig.end();
+}
+
+#[test]
 fn a_program_that_does_not_end_is_killed() {
     let rig = Rig::new(8);
     let mut ordered = rig.shell("trap '' TERM; echo $$; while :; do sleep 1; done");
@@ -206,7 +245,8 @@ fn orders_beyond_the_limit_wait_and_are_refused() {
                 let descriptors = [input.as_fd(), output.as_fd(), output.as_fd()];
                 match rig.line.ask_with(&order.finish(), &descriptors) {
                     Ok(answer) => {
-                        break Ordered { input: Some(own_input), output: own_output, answer };
+                        let (input, output) = (Some(own_input), own_output);
+                        break Ordered { input, output, answer, key: 0 };
                     }
                     Err(_) => std::thread::sleep(Duration::from_millis(1)),
                 }

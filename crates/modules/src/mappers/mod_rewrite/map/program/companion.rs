@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use messages::Message;
-use mpm::companion::{Log, Question};
+use mpm::companion::{Log, Question, Received};
 use mpm::pipes::pause;
 use mpm::scoreboard::ProgramCounts;
 use mpm::{Level, Line};
@@ -71,10 +71,12 @@ impl Asking<'_, '_> {
                 true
             }
             Event::Question => match line.next() {
-                Ok(Some(question)) => {
+                Ok(Some(Received::Question(question))) => {
                     self.answer(question);
                     true
                 }
+                // Only a compromised child sends it.
+                Ok(Some(Received::Notice(_))) => true,
                 Ok(None) | Err(_) => false,
             },
         }
@@ -195,7 +197,8 @@ mod tests {
         let line = Line::new().unwrap();
         for (message, expected) in [(&b"?key"[..], [FOUND]), (b"?key\nother", [FAILED])] {
             let answer = line.ask(message).unwrap();
-            companion.answer(line.next().unwrap().unwrap());
+            let Some(Received::Question(question)) = line.next().unwrap() else { panic!() };
+            companion.answer(question);
             let mut text = Vec::new();
             File::from(answer).read_to_end(&mut text).unwrap();
             assert_eq!(text, expected);
