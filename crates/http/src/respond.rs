@@ -250,12 +250,14 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     after_connection(request, out);
 }
 
-/// Writes the module's status line, or the usual one. Digits alone get the usual reason.
+/// Writes the module's status line, or the usual one. Digits alone get the usual reason; the line
+/// of another status (a condition has made a 304 of it) is passed over, as in
+/// `validate_status_line`.
 #[inline]
 fn put_status_line(response: &Response, out: &mut Vec<u8>) {
-    const DIGITS: usize = 3;
-    match &response.status_line {
-        Some(line) if line.len() > DIGITS => out.extend_from_slice(line),
+    let own = response.status_line.as_deref();
+    match own.filter(|line| is_line_of(response.status, line)) {
+        Some(line) if line.len() > STATUS_DIGITS => out.extend_from_slice(line),
         Some(digits) => {
             out.extend_from_slice(digits);
             out.push(b' ');
@@ -263,6 +265,14 @@ fn put_status_line(response: &Response, out: &mut Vec<u8>) {
         }
         None => out.extend_from_slice(wire::status::line(response.status).as_bytes()),
     }
+}
+
+/// The length of a status code.
+const STATUS_DIGITS: usize = 3;
+
+fn is_line_of(status: u16, line: &[u8]) -> bool {
+    let digits = line.get(..STATUS_DIGITS.min(line.len())).unwrap_or_default();
+    std::str::from_utf8(digits).is_ok_and(|digits| digits.parse() == Ok(status))
 }
 
 /// The lines of a head that are the same for all responses from the cache.
