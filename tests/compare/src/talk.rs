@@ -21,6 +21,9 @@ use crate::skipped;
 use crate::verdict::{Exchange, Signature, Verdict};
 use crate::wanted;
 
+/// Stands for the site's name in a request.
+const HOST: &[u8] = b"@HOST@";
+
 /// How long a server may sleep during a request; it may work on it for a multiple of this.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(4);
 const WORKING_MAX: u32 = 15;
@@ -191,9 +194,12 @@ impl Talk<'_> {
         errors: &str,
     ) -> Option<&'static str> {
         let own = wanted::rule(&case.site, request, apache, tamarack, errors);
-        // The first site of the port responds to what names no host, or can't be read.
+        // The first site of the port responds to what names no host of it, or can't be read.
         let is_unread = tamarack.iter().any(|line| line.starts_with("< HTTP/1.1 400 "));
-        let is_of_default = is_unread || !request.fields.iter().any(|(name, _)| name == "Host");
+        let names_site = |(name, value): &(String, Vec<u8>)| {
+            name == "Host" && value.windows(HOST.len()).any(|part| part == HOST)
+        };
+        let is_of_default = is_unread || !request.fields.iter().any(names_site);
         let of_default = |default| {
             let own = wanted::rule(default, request, apache, tamarack, errors);
             own.filter(|_| is_of_default)
