@@ -2,11 +2,62 @@
 //!
 //! Source: `ap_proxy_canonenc_ex`, `ap_proxy_canon_netloc` (proxy_util.c).
 
+use bstr::{BStr, ByteSlice};
 use server::core::EncodedSlashes;
+use server::log::Level;
+use server::module::Module;
 use server::request::Request;
 
+use super::fault;
 use super::parts::Parts;
+use super::target::split_at_text;
 use super::translate::{NOT_CANONICAL, STILL_ESCAPED};
+
+/// Parses the URL of a request; `number` is the message that says why it can't.
+///
+/// # Errors
+/// The status of the response.
+pub fn parse<'u, M: Module>(
+    request: &mut Request,
+    number: u32,
+    url: &'u [u8],
+) -> Result<Parts<'u>, u16> {
+    let why = match Parts::parse(url) {
+        Ok(parts) if parts.port.is_none_or(|port| u16::try_from(port).is_ok()) => {
+            return Ok(parts);
+        }
+        Ok(_) => "Invalid host/port".to_owned(),
+        Err(why) => match unknown_host::<M>(request, url) {
+            Some(status) => return Err(status),
+            None => why,
+        },
+    };
+    let shown = BStr::new(url);
+    request.log::<M>(Level::Error, number, format_args!("error parsing URL {shown}: {why}"));
+    Err(400)
+}
+
+/// The response for a port that is no number. Apache takes the authority, which it then ends only at
+/// a slash, for an IPv6 address, and writes brackets around it: for a host's name that no name
+/// server knows, or, if a query is in the brackets, for nothing that can be parsed.
+fn unknown_host<M: Module>(request: &mut Request, url: &[u8]) -> Option<u16> {
+    let (scheme, rest) = split_at_text(url, b"://")?;
+    let authority = rest.split_str("/").next().unwrap_or_default();
+    if !authority.contains(&b':') || authority.starts_with(b"[") {
+        return None;
+    }
+    let (scheme, authority) = (BStr::new(scheme), BStr::new(authority));
+    Some(match authority.find_byteset(b"?#") {
+        Some(_) => {
+            let why = format!("URI cannot be parsed: {scheme}://[{authority}]/");
+            fault::answer::<M>(request, 400, &why)
+        }
+        None => {
+            let why = format!("DNS lookup failure for: {authority}");
+            fault::answer::<M>(request, 500, &why)
+        }
+    })
+}
 
 /// Whether a byte stays as it is in a path.
 const fn stays(byte: u8) -> bool {

@@ -137,17 +137,19 @@ fn by_prefix(
 ) -> Option<Found> {
     let uri = request.resource.uri.as_slice();
     let target = target.unwrap_or_default();
-    if mapping.form == PathForm::Servlet {
-        let servlet = servlet(uri, prefix)?;
-        let url = [target, uri.get(servlet.length..)?].concat();
-        return Some(Found { url, path: Some(servlet.path), is_unsafe: false });
-    }
-    let length = prefix_length(uri, prefix)?;
+    let (length, path) = match mapping.form {
+        PathForm::Servlet => {
+            let servlet = servlet(uri, prefix)?;
+            (servlet.length, Some(servlet.path))
+        }
+        _ => (prefix_length(uri, prefix)?, None),
+    };
     let sent = request.head.unparsed_uri.as_slice();
     let is_unsafe = mapping.is_literal && prefix_length(sent, prefix) != Some(length);
+    // With the query, which for a servlet is added once more, as in Apache.
     let used = if mapping.is_literal && !is_unsafe { sent } else { uri };
     let url = [target, used.get(length..).unwrap_or_default()].concat();
-    Some(Found { url, path: None, is_unsafe })
+    Some(Found { url, path, is_unsafe })
 }
 
 fn by_pattern(

@@ -1,21 +1,15 @@
 //! The canonical form of URLs. Source: `proxy_ajp_canon`, `ap_proxy_canonenc_ex`.
 
-use bstr::BStr;
 use server::log::Level;
 use server::request::Request;
 
 use super::{Ajp, ProxyAjp};
-use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, write_origin, write_path};
-use crate::proxy::mod_proxy::parts::Parts;
+use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, parse, write_origin, write_path};
 use crate::proxy::mod_proxy::scheme::Scheme;
 use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
 
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
-    let parts = Parts::parse(url).map_err(|why| {
-        let text = format_args!("error parsing URL {}: {why}", BStr::new(url));
-        request.log::<ProxyAjp>(Level::Error, 867, text);
-        400u16
-    })?;
+    let parts = parse::<ProxyAjp>(request, 867, url)?;
     let path = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     // A raw path has its query.
     let is_raw = request.notes.contains(NOT_CANONICAL);

@@ -8,21 +8,15 @@ use server::request::Request;
 use wire::uri::{Slashes, unescape_url};
 
 use super::{BackendType, Fcgi, ProxyFcgi, backend_type};
-use crate::proxy::mod_proxy::canonical::{is_literal, write_origin, write_path};
+use crate::proxy::mod_proxy::canonical::{is_literal, parse, write_origin, write_path};
 use crate::proxy::mod_proxy::forward::BY_HANDLER;
-use crate::proxy::mod_proxy::parts::Parts;
 use crate::proxy::mod_proxy::scheme::Scheme;
 
 /// Says which part of the path `PATH_INFO` is, if the configuration maps a path to a URL.
 const PATH_INFO_FORM: &[u8] = b"proxy-fcgi-pathinfo";
 
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
-    let Ok(parts) = Parts::parse(url) else {
-        let url = BStr::new(url);
-        let text = format_args!("error parsing URL {url}: Invalid URL");
-        request.log::<ProxyFcgi>(Level::Error, 1059, text);
-        return Err(400);
-    };
+    let parts = parse::<ProxyFcgi>(request, 1059, url)?;
     let raw = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     // Behind a handler's name there is the name of a file, which is not escaped.
     let mut path = Vec::with_capacity(raw.len());

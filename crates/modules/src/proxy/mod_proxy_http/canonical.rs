@@ -2,14 +2,12 @@
 //!
 //! Source: `proxy_http_canon`, `ap_proxy_canonenc_ex`.
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 use server::log::Level;
 use server::request::{Proxied, Request};
 
 use super::ProxyHttp;
-use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, write_origin, write_path};
-use crate::proxy::mod_proxy::fault;
-use crate::proxy::mod_proxy::parts::Parts;
+use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, parse, write_origin, write_path};
 use crate::proxy::mod_proxy::target::split_at_text;
 use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
 
@@ -22,7 +20,7 @@ const QUERY_BYTES: usize = 64;
 /// # Errors
 /// The status of the response.
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
-    let parts = Parts::parse(url).map_err(|why| unparsed(request, url, &why))?;
+    let parts = parse::<ProxyHttp>(request, 1083, url)?;
     let path = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     let mut out = Vec::with_capacity(url.len() + QUERY_BYTES);
     let is = |name: &[u8]| parts.scheme.eq_ignore_ascii_case(name);
@@ -50,21 +48,6 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
     out.push(b'?');
     out.extend_from_slice(query);
     Ok(out)
-}
-
-/// Why a URL has no canonical form. With a port that is no number, Apache takes the authority for
-/// a host's name, which no name server knows.
-fn unparsed(request: &mut Request, url: &[u8], why: &str) -> u16 {
-    let (authority, _) = parts(url);
-    let has_authority = url.find(b"://").is_some();
-    if has_authority && authority.contains(&b':') && !authority.starts_with(b"[") {
-        let why = format!("DNS lookup failure for: {}", BStr::new(authority));
-        return fault::answer::<ProxyHttp>(request, 500, &why);
-    }
-    let shown = BStr::new(url);
-    let text = format_args!("error parsing URL {shown}: {why}");
-    request.log::<ProxyHttp>(Level::Error, 1083, text);
-    400
 }
 
 /// What goes into the request line, and the authority, of a canonical URL.

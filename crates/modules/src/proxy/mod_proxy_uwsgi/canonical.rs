@@ -1,24 +1,17 @@
 //! The canonical form of URLs. Source: `uwsgi_canon`.
 
-use bstr::BStr;
 use server::log::Level;
 use server::request::Request;
 
 use super::{ProxyUwsgi, Uwsgi};
-use crate::proxy::mod_proxy::Target;
-use crate::proxy::mod_proxy::canonical::{is_literal, write_origin, write_path};
+use crate::proxy::mod_proxy::canonical::{is_literal, parse, write_origin, write_path};
 use crate::proxy::mod_proxy::scheme::Scheme;
 
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
-    let target = Target::parse(url).map_err(|why| {
-        let url = BStr::new(url);
-        let text = format_args!("error parsing URL {url}: {why}");
-        request.log::<ProxyUwsgi>(Level::Error, 10097, text);
-        400u16
-    })?;
-    let path = target.path.strip_prefix(b"/").unwrap_or(&target.path);
+    let parts = parse::<ProxyUwsgi>(request, 10097, url)?;
+    let path = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     let mut canonical = Vec::with_capacity(url.len() + 16);
-    write_origin(&mut canonical, &target, Uwsgi.default_port());
+    write_origin(&mut canonical, parts, Uwsgi.default_port());
     if !is_literal(request) {
         write_path(request, path, &mut canonical).ok_or(400u16)?;
         return Ok(canonical);

@@ -1,12 +1,10 @@
 //! The canonical form of URLs. Source: `proxy_wstunnel_canon`.
 
-use bstr::BStr;
 use server::log::Level;
 use server::request::Request;
 
 use super::ProxyWstunnel;
-use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, write_origin, write_path};
-use crate::proxy::mod_proxy::parts::Parts;
+use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, parse, write_origin, write_path};
 use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
 
 /// The canonical form of `url`, whose scheme has a default port.
@@ -14,12 +12,7 @@ use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
 /// # Errors
 /// The status of the response.
 pub(super) fn canonical(request: &mut Request, url: &[u8], port: u16) -> Result<Vec<u8>, u16> {
-    let parts = Parts::parse(url).map_err(|why| {
-        let url = BStr::new(url);
-        let text = format_args!("error parsing URL {url}: {why}");
-        request.log::<ProxyWstunnel>(Level::Error, 2439, text);
-        400u16
-    })?;
+    let parts = parse::<ProxyWstunnel>(request, 2439, url)?;
     let path = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     let mut out = Vec::with_capacity(url.len() + 16);
     write_origin(&mut out, parts, port);
