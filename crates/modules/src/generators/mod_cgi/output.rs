@@ -85,16 +85,3 @@ fn broken_off(exchange: &Exchange<Upload>, broken: Broken<BodyError>) -> io::Err
     exchange.lines.log_about(Level::Error, 574, text.as_bytes());
     error
 }
-
-/// The body of a response to HEAD: its length is unknown, unless a filter reads all of it.
-pub(super) struct Unsent(pub Vec<u8>);
-
-impl BodyStream for Unsent {
-    fn poll_chunk(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Chunk>>> {
-        let output = std::mem::take(&mut self.0);
-        Poll::Ready((!output.is_empty()).then(|| Ok(Chunk::Bytes(output.into()))))
-    }
-}

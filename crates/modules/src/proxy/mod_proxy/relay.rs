@@ -359,6 +359,26 @@ impl BodyStream for Relay {
     }
 }
 
+/// The body of a response to HEAD: its length is unknown, unless a filter reads all of it.
+pub(crate) struct Unsent(pub Vec<u8>);
+
+impl Unsent {
+    /// For a body that has been discarded: filters find that there was one.
+    pub fn something() -> Unsent {
+        Unsent(b"unsent".to_vec())
+    }
+}
+
+impl BodyStream for Unsent {
+    fn poll_chunk(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Chunk>>> {
+        let output = std::mem::take(&mut self.0);
+        Poll::Ready((!output.is_empty()).then(|| Ok(Chunk::Bytes(output.into()))))
+    }
+}
+
 /// The body of a response without one, whose head tells the length that it would have (HEAD).
 pub struct Announced(pub u64);
 

@@ -21,6 +21,7 @@ use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::failover::OVERRIDDEN;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, spool};
+use crate::proxy::mod_proxy::relay::Unsent;
 use crate::proxy::mod_proxy::scheme::Exchange;
 
 /// Most bytes of a response that are read while the request's body is still to come.
@@ -125,6 +126,8 @@ struct Dialog {
     has_head: bool,
     /// Whether the response is to be replaced (`ProxyErrorOverride`).
     is_replaced: bool,
+    /// Whether there is a body that is not passed on, for HEAD.
+    has_unsent: bool,
     output: Vec<u8>,
     flushes: bool,
     /// The response is complete; the connection can be used again, or not.
@@ -148,6 +151,7 @@ impl Dialog {
             sent_first,
             has_head: false,
             is_replaced: false,
+            has_unsent: false,
             output: Vec::new(),
             flushes: false,
             ended: None,
@@ -165,7 +169,10 @@ impl Dialog {
                     let replaced = exchange.bound.dir.error_override.get();
                     self.is_replaced = replaced.is_some_and(|replaced| replaced.has(status));
                 }
-                Said::Body(_) if self.is_replaced || exchange.request.head.header_only => {}
+                Said::Body(_) if self.is_replaced => {}
+                Said::Body(range) if exchange.request.head.header_only => {
+                    self.has_unsent |= !range.is_empty();
+                }
                 Said::Body(range) => {
                     self.flushes |= range.is_empty();
                     self.output.extend_from_slice(self.conversation.bytes(range));
@@ -221,11 +228,14 @@ impl Dialog {
             self.conversation.end(true);
             return Err(status);
         }
-        let Dialog { conversation, log, output, flushes, ended, .. } = self;
+        let Dialog { conversation, log, output, flushes, ended, has_unsent, .. } = self;
         if let Some(reuse) = ended {
             conversation.end(reuse);
             if output.is_empty() {
-                request.response.body = Body::Empty;
+                request.response.body = match has_unsent {
+                    true => Body::Stream(Box::pin(Unsent::something())),
+                    false => Body::Empty,
+                };
                 return Ok(Verdict::Ok);
             }
             let rest =

@@ -28,6 +28,7 @@ use crate::proxy::mod_proxy::ahead::Ahead;
 use crate::proxy::mod_proxy::backend::{Backend, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Outgoing;
+use crate::proxy::mod_proxy::relay::Unsent;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::spool::Limits;
 use crate::proxy::mod_proxy::upload::Upload;
@@ -194,18 +195,20 @@ impl Dialog {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Reads the rest, of which the client gets nothing.
-    async fn discard(&mut self, request: &mut Request) {
+    /// Reads the rest, of which the client gets nothing; returns whether there is any.
+    async fn discard(&mut self, request: &mut Request) -> bool {
+        let mut has_any = false;
         while !self.has_ended {
             self.output.clear();
             match self.step(request).await {
-                Ok(_) => {}
+                Ok(_) => has_any |= !self.output.is_empty(),
                 Err(why) => {
                     self.log.broken(&why);
-                    return;
+                    break;
                 }
             }
         }
+        has_any
     }
 
     async fn respond(mut self, exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
@@ -264,8 +267,13 @@ impl Dialog {
 
     async fn give_body(mut self, request: &mut Request, at: usize, limits: Option<Limits>) {
         if request.head.header_only {
-            self.discard(request).await;
+            let has_body = self.output.len() > at;
+            let has_body = self.discard(request).await || has_body;
             self.output.clear();
+            if has_body && self.has_ended {
+                request.response.body = Body::Stream(Box::pin(Unsent::something()));
+                return self.finish();
+            }
         }
         let mut output = std::mem::take(&mut self.output);
         output.drain(..at.min(output.len()));
