@@ -37,8 +37,8 @@ pub fn parse<'u, M: Module>(
     Err(400)
 }
 
-/// The response for a port that is no number. Apache takes the authority, which it then ends only at
-/// a slash, for an IPv6 address, and writes brackets around it: for a host's name that no name
+/// The response for a port that is no number. Apache takes the authority, which it then ends only
+/// at a slash, for an IPv6 address, and writes brackets around it: for a host's name that no name
 /// server knows, or, if a query is in the brackets, for nothing that can be parsed.
 fn unknown_host<M: Module>(request: &mut Request, url: &[u8]) -> Option<u16> {
     let (scheme, rest) = split_at_text(url, b"://")?;

@@ -1,0 +1,364 @@
+use super::{LIMITS, OF_META_FILES, WANTED, rule_of_logs};
+use crate::neighbours::CITES;
+use crate::site::{Content, File, Node, Request, Site};
+use crate::skipped;
+
+fn rule(
+    site: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> Option<&'static str> {
+    super::rule(site, request, apache, tamarack, "")
+}
+
+#[test]
+fn a_rule_with_status_zero_may_end_a_request() {
+    let allows = |words: &str, status: &str| {
+        let config = vec![Node::directive("RewriteRule", words)];
+        let site = Site { config, ..Site::default() };
+        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+        rule(&site, &Request::default(), &lines("200 OK"), &lines(status)).is_some()
+    };
+    let failed = "500 Internal Server Error";
+    assert!(allows(". d/$2 [gone,R=foo,qsappend]", failed) && allows("a - [F, R=foo]", failed));
+    assert!(!allows("a - [R=foo]", failed) && !allows("a - [F,R=foo]", "403 Forbidden"));
+}
+
+#[test]
+fn a_message_of_a_limit_excuses_a_response() {
+    let (site, request) = (Site::default(), Request::default());
+    let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+    let (apache, tamarack) = (lines("403 Forbidden"), lines("200 OK"));
+    let is_wanted = |errors| super::rule(&site, &request, &apache, &tamarack, errors).is_some();
+    assert!(is_wanted("[core:error] AH20200: Request exceeded the limit of 500 look-ups"));
+    assert!(is_wanted("[core:error] [client x] AH00036: access failed, the path is too long"));
+    assert!(!is_wanted("[core:error] [client x] AH00036: access failed: /a"));
+    assert!(!is_wanted("[core:error] AH00124: Request exceeded the limit"));
+}
+
+#[test]
+fn a_folder_as_it_is_may_lack_its_body() {
+    let config = vec![Node::directive("SetHandler", "send-as-is")];
+    let site = Site { config, ..Site::default() };
+    let folder = ["< HTTP/1.1 200 OK", "< Content-Type: httpd/unix-directory", "<"];
+    let folder = folder.map(str::to_owned).to_vec();
+    let forbidden = ["< HTTP/1.1 403 Forbidden".to_owned(), "<".to_owned()];
+    let is_wanted = |site: &Site, method: &str, end: &str| {
+        let request = Request { method: method.to_owned(), ..Request::default() };
+        let mut apache = folder.clone();
+        apache.extend((!end.is_empty()).then(|| end.to_owned()));
+        rule(site, &request, &apache, &forbidden).is_some()
+    };
+    let broken = "= broken: 0 of 4096 bytes came";
+    assert!(is_wanted(&site, "GET", broken) && is_wanted(&site, "HEAD", ""));
+    let of_range = |fields: &[&str], lines: [&str; 2]| {
+        let fields = fields.iter().map(|name| ((*name).to_owned(), b"bytes=9-".to_vec()));
+        let request = Request { fields: fields.collect(), ..Request::default() };
+        rule(&site, &request, &lines.map(str::to_owned), &forbidden).is_some()
+    };
+    assert!(of_range(&["Range"], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
+    assert!(of_range(&["Range"], ["< HTTP/1.1 206 Partial Content", broken]));
+    assert!(!of_range(&["Range"], ["< HTTP/1.1 206 Partial Content", "<"]));
+    let bad = ["< HTTP/1.1 400 Bad Request".to_owned(), "<".to_owned()];
+    let of_document =
+        |line: &str| rule(&site, &Request::default(), &[line.to_owned()], &bad).is_some();
+    let found = ["< HTTP/1.1 302 Found".to_owned(), "<".to_owned()];
+    let unheard = ["= no answer".to_owned()];
+    assert!(rule(&site, &Request::default(), &unheard, &found).is_some());
+    let page = ["| <!DOCTYPE html>", "| <title>403 Forbidden</title>"].map(str::to_owned);
+    assert!(rule(&site, &Request::default(), &unheard, &page).is_some());
+    assert!(of_document("= no answer") && !of_document("< HTTP/1.1 200 OK"));
+    assert!(!of_range(&[], ["< HTTP/1.1 416 Requested Range Not Satisfiable", "<"]));
+    assert!(!is_wanted(&site, "GET", "") && !is_wanted(&site, "GET", "| body"));
+    assert!(!is_wanted(&Site::default(), "GET", broken));
+}
+
+#[test]
+fn a_signature_alone_is_wanted() {
+    let lines = |server: &str, length: &str| {
+        let lines = ["< HTTP/1.1 200 OK", "<", "| x"].map(str::to_owned).to_vec();
+        let mut lines = [lines, vec![format!("| <address>{server}</address>")]].concat();
+        lines.insert(1, format!("< Content-Length: {length}"));
+        lines
+    };
+    let apache = lines("Apache", "9");
+    assert!(
+        rule(&Site::default(), &Request::default(), &apache, &lines("Tamarack", "11")).is_some()
+    );
+    let mut other = lines("Tamarack", "11");
+    "| y".clone_into(&mut other[3]);
+    assert!(rule(&Site::default(), &Request::default(), &apache, &other).is_none());
+}
+
+#[test]
+fn lengths_of_unsent_bodies_may_be_wanted() {
+    let lines = |status: &str, kind: &str, length: &str| {
+        let lines = [
+            format!("< HTTP/1.1 {status}"),
+            format!("< Content-Length: {length}"),
+            format!("< Content-Type: {kind}"),
+            "<".to_owned(),
+        ];
+        lines.to_vec()
+    };
+    let range = ("Range".to_owned(), b"bytes=0-0,2-2".to_vec());
+    let request = |method: &str| Request {
+        method: method.to_owned(),
+        fields: vec![range.clone()],
+        ..Request::default()
+    };
+    let is_wanted = |method, status, kind, lengths: [&str; 2]| {
+        let [apache, tamarack] = lengths.map(|length| lines(status, kind, length));
+        rule(&Site::default(), &request(method), &apache, &tamarack).is_some()
+    };
+    let multipart = "multipart/byteranges; boundary=BOUNDARY";
+    assert!(is_wanted("HEAD", "206 Partial Content", multipart, ["100", "103"]));
+    assert!(!is_wanted("HEAD", "206 Partial Content", multipart, ["100", "104"]));
+    assert!(!is_wanted("GET", "206 Partial Content", multipart, ["100", "103"]));
+    assert!(is_wanted("HEAD", "400 Bad Request", "text/x-own", ["100", "104"]));
+    assert!(!is_wanted("GET", "400 Bad Request", "text/x-own", ["100", "104"]));
+    assert!(!is_wanted("HEAD", "200 OK", "text/x-own", ["100", "104"]));
+}
+
+#[test]
+fn a_page_of_success_may_have_other_words() {
+    let rules = |words: &str| Site {
+        config: vec![Node::directive("RewriteRule", words)],
+        ..Site::default()
+    };
+    let lines = |title: &str, length: &str, words: &str| {
+        let title = format!("| <title>{title}</title>");
+        let length = format!("< Content-Length: {length}");
+        let kind = "< Content-Type: text/html; charset=iso-8859-1";
+        ["< HTTP/1.1 200 OK", &length, kind, "<", &title, "| <h1>OK</h1>", words].map(str::to_owned)
+    };
+    let is_wanted = |site: &Site, title: &str| {
+        let (apache, tamarack) = (lines(title, "533", "| a"), lines(title, "237", "| b"));
+        rule(site, &Request::default(), &apache, &tamarack).is_some()
+    };
+    assert!(is_wanted(&rules("^ - [R=200]"), "200 OK"));
+    let behind_interim = |lines: [String; 7]| {
+        [vec!["< HTTP/1.1 100 Continue".to_owned(), "<".to_owned()], lines.to_vec()].concat()
+    };
+    let site = rules("^ - [R=200]");
+    let (apache, tamarack) = (lines("200 OK", "533", "| a"), lines("200 OK", "237", "| b"));
+    let [apache, tamarack] = [apache, tamarack].map(behind_interim);
+    assert!(rule(&site, &Request::default(), &apache, &tamarack).is_some());
+    let parts = |length: &str| {
+        let kind = "< Content-Type: multipart/byteranges; boundary=BOUNDARY";
+        let range = format!("| Content-range: bytes 0-1/{length}\\r");
+        ["< HTTP/1.1 206 Partial Content", kind, "<", &range, "| <!"].map(str::to_owned)
+    };
+    let (apache, tamarack) = (parts("533"), parts("237"));
+    assert!(rule(&site, &Request::default(), &apache, &tamarack).is_some());
+    let ranges = vec![("Range".to_owned(), b"bytes=-300".to_vec())];
+    let request = Request { fields: ranges, ..Request::default() };
+    let whole = lines("200 OK", "237", "| b");
+    assert!(rule(&site, &request, &apache, &whole).is_some());
+    assert!(rule(&site, &request, &apache, &lines("My page", "237", "| b")).is_none());
+    assert!(rule(&site, &Request::default(), &apache, &whole).is_none());
+    assert!(!is_wanted(&rules("^ - [R=200]"), "My page"));
+    assert!(!is_wanted(&rules("^ - [R]"), "200 OK"));
+}
+
+#[test]
+fn a_long_page_may_come_in_chunks() {
+    let page = |framing: &str| {
+        let lines = ["< HTTP/1.1 300 Multiple Choices", framing, "<"].map(str::to_owned);
+        lines.to_vec()
+    };
+    let apache = [page("< Transfer-Encoding: chunked"), vec!["body canned".into()]].concat();
+    let is_wanted = |framing: &str| {
+        let tamarack = [page(framing), vec!["| page".into()]].concat();
+        rule(&Site::default(), &Request::default(), &apache, &tamarack).is_some()
+    };
+    assert!(is_wanted("< Content-Length: 8032"));
+    assert!(!is_wanted("< Content-Length: 1000"));
+}
+
+#[test]
+fn empty_names_in_vary_do_not_count() {
+    let lines = |vary: &str| ["< HTTP/1.1 200 OK", vary, "<"].map(str::to_owned).to_vec();
+    let request = Request::default();
+    assert!(
+        rule(&Site::default(), &request, &lines("< Vary: , ,X"), &lines("< Vary: X")).is_some()
+    );
+    let [apache, tamarack] = [lines("< Vary: ,\\x20"), lines("< Vary:")];
+    assert!(rule(&Site::default(), &request, &apache, &tamarack).is_some());
+    assert!(rule(&Site::default(), &request, &lines("< Vary: X"), &lines("< Vary: Y")).is_none());
+}
+
+#[test]
+fn what_lies_behind_links_of_others_is_compared_where_it_is_named() {
+    let link = File {
+        path: "htdocs/index.html".to_owned(),
+        content: Content::Link("a.txt".to_owned()),
+        options: vec![("uid".to_owned(), "33".to_owned())],
+    };
+    let options = Node::directive("Options", "+SymLinksIfOwnerMatch");
+    let site = Site { config: vec![options], files: vec![link], ..Site::default() };
+    let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+    let differs = |target: &str| {
+        let request = Request { target: target.into(), ..Request::default() };
+        rule(&site, &request, &lines("200 OK"), &lines("403 Forbidden")).is_none()
+    };
+    assert!(differs("/index.html") && differs("/index.html/x?a"));
+    assert!(!differs("/") && !differs("/index") && !differs("/index.html/.%2E/"));
+}
+
+#[test]
+fn a_link_to_a_file_of_another_owner_is_one_of_others() {
+    let options = vec![("uid".to_owned(), "33".to_owned())];
+    let (path, content) = ("out/a.txt".to_owned(), Content::Text("x".into()));
+    let target = File { path, content, options };
+    let link = File {
+        path: "htdocs/index.html".to_owned(),
+        content: Content::Link("@SITE@/out/a.txt".to_owned()),
+        options: Vec::new(),
+    };
+    let config = vec![Node::directive("Options", "+SymLinksIfOwnerMatch")];
+    let site = Site { config, files: vec![link, target], ..Site::default() };
+    let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+    let request = Request { target: b"/".to_vec(), ..Request::default() };
+    assert!(rule(&site, &request, &lines("200 OK"), &lines("403 Forbidden")).is_some());
+}
+
+#[test]
+fn wildcards_of_folders_count_for_variants_that_are_not_named() {
+    let differs = |section: &str, target: &str| {
+        let config = vec![Node::section("Directory", section, Vec::new())];
+        let site = Site { config, ..Site::default() };
+        let request = Request { target: target.into(), ..Request::default() };
+        let found = ["< HTTP/1.1 200 OK", "< Content-Location: doc.txt", "<"];
+        let refused = ["< HTTP/1.1 403 Forbidden", "<"].map(str::to_owned);
+        rule(&site, &request, &found.map(str::to_owned), &refused).is_none()
+    };
+    assert!(!differs("\"@SITE@/*/d*\"", "/doc") && !differs("\"@SITE@/*/d*\"", "/?a"));
+    assert!(differs("\"@SITE@/*/d*\"", "/doc.txt"));
+    assert!(differs("\"@SITE@/*/e*\"", "/doc") && differs("\"@SITE@/htdocs\"", "/doc"));
+}
+
+#[test]
+fn an_edited_vary_may_have_other_names() {
+    let allows = |name: &str, words: &str, fields: [&str; 2]| {
+        let site = Site { config: vec![Node::directive(name, words)], ..Site::default() };
+        let [apache, tamarack] = fields.map(|field| ["< HTTP/1.1 200 OK", field, "<"]);
+        let (apache, tamarack) = (apache.map(str::to_owned), tamarack.map(str::to_owned));
+        rule(&site, &Request::default(), &apache, &tamarack).is_some()
+    };
+    let names = ["< Vary: User-Agent,x", "< Vary: User-Agent"];
+    assert!(allows("Header", "edit Vary a b", names));
+    assert!(allows("Header", "set X \"expr=%{resp:Vary}\"", ["< X: a, a", "< X: a"]));
+    assert!(!allows("Header", "set Vary a", names));
+    assert!(!allows("Header", "edit Vary a b", ["< X: a, a", "< X: a"]));
+}
+
+#[test]
+fn wildcards_of_folders_count_for_entries_of_listings() {
+    let lines = |entries: &str| ["< HTTP/1.1 200 OK", "<", entries].map(str::to_owned);
+    let differs = |section: &str, apache: &str| {
+        let config = vec![Node::section("Directory", section, Vec::new())];
+        let site = Site { config, ..Site::default() };
+        let request = Request { target: b"/".to_vec(), ..Request::default() };
+        rule(&site, &request, &lines(apache), &lines("| <ul></ul>")).is_none()
+    };
+    let of = |name: &str| format!("| <ul><li><a href=\"{name}\"> {name}</a></li></ul>");
+    assert!(!differs("\"@SITE@/*/d*\"", &of("doc.txt")));
+    assert!(!differs("\"@SITE@/htdocs/?\"", &of("n")));
+    assert!(differs("\"@SITE@/*/d*\"", &of("a.txt")));
+    assert!(differs("\"@SITE@/htdocs/?\"", &of("no")));
+    assert!(differs("\"@SITE@/htdocs\"", &of("doc.txt")));
+}
+
+#[test]
+fn a_file_of_the_future_is_modified_now() {
+    let options = vec![("mtime".to_owned(), "2038-05-06T07:08:09".to_owned())];
+    let (path, content) = ("htdocs/a.txt".to_owned(), Content::Text("x".into()));
+    let site = Site { files: vec![File { path, content, options }], ..Site::default() };
+    let lines = |date: &str| [format!("< Last-Modified: {date}"), "<".to_owned()];
+    let differs = |dates: [&str; 2]| {
+        let [apache, tamarack] = dates.map(lines);
+        rule(&site, &Request::default(), &apache, &tamarack).is_none()
+    };
+    assert!(!differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sun, 22 Nov 2026 22:46:08 GMT"]));
+    assert!(differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sun, 22 Nov 2026 22:46:12 GMT"]));
+    assert!(differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sat, 01 Jan 2022 00:00:00 GMT"]));
+}
+
+#[test]
+fn a_doubling_pattern_may_end_a_long_request() {
+    let section = Node::section("If", "\"%{QUERY_STRING} =~ m#^(a+)+$|evil#\"", Vec::new());
+    let site = Site { config: vec![section], ..Site::default() };
+    let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+    let differs = |target: &str, status: &str| {
+        let request = Request { target: target.into(), ..Request::default() };
+        rule(&site, &request, &lines("200 OK"), &lines(status)).is_none()
+    };
+    let long = format!("/?{}x", "a".repeat(30));
+    assert!(!differs(&long, "500 Internal Server Error") && differs(&long, "404 Not Found"));
+    assert!(differs("/?aaax", "500 Internal Server Error"));
+}
+
+#[test]
+fn a_page_with_a_length_is_not_one_without() {
+    let head = Request { method: "HEAD".to_owned(), ..Request::default() };
+    let lines = |length: &str| {
+        let status = "< HTTP/1.1 412 Precondition Failed".to_owned();
+        vec![status, length.to_owned(), "<".to_owned()]
+    };
+    let is_wanted = |one: &str, other: &str| {
+        let [apache, tamarack] = [one, other].map(lines);
+        rule(&Site::default(), &head, &apache, &tamarack).is_some()
+    };
+    assert!(is_wanted("< Content-Length: 9", "< Content-Length: 12"));
+    assert!(!is_wanted("< Content-Length: 9", "< X-A: 1"));
+    assert!(!is_wanted("< Content-Length: 9", "<"));
+}
+
+#[test]
+fn times_from_now_may_be_a_few_seconds_apart() {
+    let lines = |expires: &str, age: u64| {
+        let expires = format!("< Expires: {expires}");
+        ["< HTTP/1.1 200 OK", &expires, &format!("< Cache-Control: max-age={age}"), "<"]
+            .map(str::to_owned)
+    };
+    let is_allowed = |expires: &str, age: u64| {
+        let apache = lines("Fri, 31 Dec 2021 23:59:59 GMT", 60);
+        let tamarack = lines(expires, age);
+        rule(&Site::default(), &Request::default(), &apache, &tamarack).is_some()
+    };
+    assert!(is_allowed("Fri, 31 Dec 2021 23:59:57 GMT", 58));
+    assert!(!is_allowed("Fri, 31 Dec 2021 23:59:57 GMT", 3600));
+    assert!(!is_allowed("Fri, 31 Dec 2021 22:59:59 GMT", 60));
+    assert!(!is_allowed("0", 60));
+}
+
+#[test]
+fn messages_of_look_ups_for_meta_files_may_be_missing() {
+    let nodes = |names: &[(&str, &str)]| {
+        let config = names.iter().map(|(name, words)| Node::directive(name, *words)).collect();
+        Site { config, ..Site::default() }
+    };
+    let site = nodes(&[("MetaFiles", "On"), ("RewriteRule", "^ /d"), ("LogMessage", "m")]);
+    let lines = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let message = |text: &str| format!("| [TIME] [log_debug:info] {text}");
+    let (a, b) = (message("a"), message("b"));
+    let apache: Vec<String> = lines(&[&a, &b, &a, "x"]);
+    let is_allowed =
+        |site: &Site, tamarack: &[&str]| rule_of_logs(site, &apache, &lines(tamarack)).is_some();
+    assert!(is_allowed(&site, &[&a, "x"]) && is_allowed(&site, &[&b, "x"]));
+    assert!(!is_allowed(&site, &[&a, &b]) && !is_allowed(&site, &["x", &a]));
+    assert!(!is_allowed(&site, &[&a, &message("c"), "x"]));
+    assert!(!is_allowed(&nodes(&[("MetaFiles", "On"), ("LogMessage", "m")]), &[&a, "x"]));
+}
+
+#[test]
+fn every_rule_cites_a_line_that_is_there() {
+    let texts = [include_str!("../../../../docs/refused.md"), include_str!("../../../README.md")];
+    let limits = LIMITS.iter().map(|(_, cites)| *cites).chain(CITES).chain([OF_META_FILES]);
+    let limits = limits.chain(skipped::CITES);
+    for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
+        assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
+    }
+}
