@@ -155,11 +155,11 @@ fn judge(request: &Request, login: &Login, kept: &[u8]) -> AtOnce {
 
 /// Reads the user's hash where that is to be done, and compares the password with it.
 async fn compare(request: &mut Request, login: &Login, file: Arc<PathBuf>, known: AtOnce) -> Authn {
-    let pool = request.engine.handle.blocking().clone();
     let kept = match known {
         AtOnce::Decided(found) => return found,
         AtOnce::Hash(kept) => kept,
         AtOnce::Unread => {
+            let pool = request.engine.handle.blocking().clone();
             let (path, user) = (file.clone(), login.user.clone());
             match pool.run(Work::Login, move || hash_of(&path, &user)).await {
                 Ok(Ok(Some(kept))) => kept,
@@ -172,19 +172,7 @@ async fn compare(request: &mut Request, login: &Login, file: Arc<PathBuf>, known
             }
         }
     };
-    let clock = request.engine.handle.clock();
-    if verified::is_known(&login.password, &kept, clock.now_ms()) {
-        return Authn::Granted;
-    }
-    let (password, hash) = (login.password.clone(), kept.clone());
-    match pool.run(Work::Login, move || password::is_right(&password, &hash)).await {
-        Ok(true) => {
-            verified::remember(&login.password, &kept, clock.now_ms());
-            Authn::Granted
-        }
-        Ok(false) => Authn::Denied,
-        Err(why) => no_thread(request, &why),
-    }
+    password::compare::<AuthnFile>(request, &login.password, kept).await
 }
 
 fn no_thread(request: &Request, why: &PoolError) -> Authn {

@@ -17,14 +17,7 @@ pub(super) const FAMILY: &[Missing] = &[
          AuthFormProvider AuthFormSitePassphrase AuthFormSize AuthFormUsername"
     )
     .handlers("form-login-handler form-logout-handler form-redirect-handler"),
-    missing!(
-        "authn_anon",
-        "Anonymous Anonymous_LogEmail Anonymous_MustGiveEmail Anonymous_NoUserId \
-         Anonymous_VerifyEmail"
-    )
-    .providers("anon"),
     missing!("authn_dbd", "AuthDBDUserPWQuery AuthDBDUserRealmQuery").providers("dbd"),
-    missing!("authn_dbm", "AuthDBMType AuthDBMUserFile").providers("dbm"),
     missing!(
         "authn_socache",
         "AuthnCacheContext AuthnCacheEnable AuthnCacheProvideFor AuthnCacheSOCache \
@@ -43,8 +36,6 @@ pub(super) const FAMILY: &[Missing] = &[
     .providers("ldap ldap-user ldap-group ldap-dn ldap-attribute ldap-filter ldap-search"),
     missing!("authz_dbd", "AuthzDBDLoginToReferer AuthzDBDQuery AuthzDBDRedirectQuery")
         .providers("dbd-group dbd-login dbd-logout"),
-    missing!("authz_dbm", "AuthDBMGroupFile AuthzDBMType").providers("dbm-group dbm-file-group"),
-    missing!("authz_owner", "").providers("file-owner file-group"),
     missing!(
         "dbd",
         "DBDExptime DBDInitSQL DBDKeep DBDMax DBDMin DBDParams DBDPersist DBDPrepareSQL \

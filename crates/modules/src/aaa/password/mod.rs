@@ -9,7 +9,37 @@ mod yescrypt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
+use messages::Message;
+use rt::Work;
+use server::log::Level;
+use server::module::Module;
+use server::request::Request;
 use sha1::{Digest, Sha1};
+
+use super::provider::Authn;
+
+/// Compares a password with a kept hash where that is to be done: on the pool, unless the same
+/// password was right before.
+pub async fn compare<M: Module>(request: &mut Request, password: &[u8], kept: Vec<u8>) -> Authn {
+    let clock = request.engine.handle.clock();
+    if verified::is_known(password, &kept, clock.now_ms()) {
+        return Authn::Granted;
+    }
+    let pool = request.engine.handle.blocking().clone();
+    let (sent, hash) = (password.to_vec(), kept.clone());
+    match pool.run(Work::Login, move || is_right(&sent, &hash)).await {
+        Ok(true) => {
+            verified::remember(password, &kept, clock.now_ms());
+            Authn::Granted
+        }
+        Ok(false) => Authn::Denied,
+        Err(why) => {
+            let number = Message::PoolRefused.number();
+            request.log::<M>(Level::Error, number, format_args!("{why}"));
+            Authn::GeneralError
+        }
+    }
+}
 
 /// Whether `password` matches the hash `kept`; never true for plain text. bcrypt and SHA-crypt are
 /// slow by design: call this on the blocking pool.
