@@ -57,6 +57,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<filters::mod_include::Include>(),
         module::<filters::mod_reqtimeout::Reqtimeout>(),
         module::<filters::mod_request::KeptBody>(),
+        module::<filters::mod_substitute::Substitute>(),
         module::<filters::mod_xml2enc::Xml2enc>(),
         module::<filters::mod_proxy_html::ProxyHtml>(),
         module::<generators::mod_asis::Asis>(),

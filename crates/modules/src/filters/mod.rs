@@ -7,5 +7,6 @@ pub mod mod_include;
 pub mod mod_proxy_html;
 pub mod mod_reqtimeout;
 pub mod mod_request;
+pub mod mod_substitute;
 pub mod mod_xml2enc;
 mod rewritten;

@@ -37,6 +37,4 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("ratelimit", "").filters(&[withholding("RATE_LIMIT")]),
     missing!("reflector", "ReflectorHeader").handlers("reflector"),
     missing!("sed", "InputSed OutputSed").filters(&[withholding("Sed")]),
-    missing!("substitute", "Substitute SubstituteInheritBefore SubstituteMaxLineLength")
-        .filters(&[withholding("SUBSTITUTE")]),
 ];

@@ -1,0 +1,113 @@
+//! The output filter. Source: `substitute_filter`.
+
+use bytes::Bytes;
+use rt::Work;
+use server::body::Body;
+use server::errors;
+use server::filter::{Beginning, OutputFilter};
+use server::log::Level;
+use server::request::Request;
+
+use super::lines::Lines;
+use super::rule::{Limits, Patience, Wrong, replace_line};
+use super::{Rules, Substitute};
+use crate::filters::rewritten::body_of;
+
+/// A longer body is rewritten while it is sent.
+const WHOLE_BYTES: usize = 256 * 1024;
+
+/// Bytes that are rewritten in one turn of the loop.
+const TURN_BYTES: usize = 64 * 1024;
+
+/// `SUBSTITUTE`
+#[derive(Default)]
+pub(super) struct Filter {
+    /// Whether the body has been rewritten.
+    is_done: bool,
+}
+
+impl OutputFilter for Filter {
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        request.response.headers_out.unset(b"Content-Length");
+        let length = request.response.body.length();
+        let is_short = length.is_some_and(|length| length <= WHOLE_BYTES as u64);
+        is_short.then(|| Box::pin(begin(self, request)) as Beginning<'r>)
+    }
+
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        if self.is_done {
+            return body;
+        }
+        let body = body_of(Lines::new(&rules(request)), Bytes::new(), body, Vec::new());
+        request.response.chunked &= body.length().is_none();
+        body
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+}
+
+fn rules(request: &Request) -> Rules {
+    request.dir_of::<Substitute>().map(|dir| dir.rules.clone()).unwrap_or_default()
+}
+
+/// Rewrites a short body; returns false if the response has become an error.
+async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
+    let rules = rules(request);
+    let body = std::mem::take(&mut request.response.body);
+    let (head, rest) = body.gathered(WHOLE_BYTES + 1).await.split_head();
+    if !matches!(rest, Body::Empty) {
+        request.response.body = Body::Parts([Body::Bytes(head), rest].into());
+        return true;
+    }
+    match whole(request, &rules, &head).await {
+        Ok(text) => {
+            // Apache passes lines on as they end: only of a single one without an end is the
+            // length known.
+            request.response.chunked = head.contains(&b'\n');
+            request.response.body = if text.is_empty() { Body::Empty } else { Body::from(text) };
+            filter.is_done = true;
+            true
+        }
+        Err(_) => {
+            let uri = bstr::BString::from(request.resource.uri.clone());
+            request.log::<Substitute>(Level::Error, 1328, format_args!("Line too long, URI {uri}"));
+            Box::pin(errors::fail_in_filter(request, 500)).await;
+            false
+        }
+    }
+}
+
+/// The result for a whole body. Lines whose matches take long are left to the pool.
+async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<Vec<u8>, Wrong> {
+    let mut out = Vec::with_capacity(text.len());
+    let (line_bytes, mut turn) = (rules.limit(), 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if line.last() != Some(&b'\n') && line.len() > line_bytes {
+            return Err(Wrong::TooLong);
+        }
+        let limits = Limits { line_bytes, patience: Patience::Loop };
+        match replace_line(&rules.list, line, limits, &mut out) {
+            Err(Wrong::Later) => out.extend(patiently(request, rules, line).await?),
+            done => done?,
+        }
+        turn += line.len();
+        if turn > TURN_BYTES {
+            turn = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(out)
+}
+
+async fn patiently(request: &Request, rules: &Rules, line: &[u8]) -> Result<Vec<u8>, Wrong> {
+    let (rules, line) = (rules.clone(), line.to_vec());
+    let limits = Limits { line_bytes: rules.limit(), patience: Patience::Pool };
+    let pool = request.engine.handle.blocking().clone();
+    let replace = move || {
+        let mut out = Vec::new();
+        replace_line(&rules.list, &line, limits, &mut out).map(|()| out)
+    };
+    pool.run(Work::Match, replace).await.unwrap_or(Err(Wrong::Later))
+}
