@@ -51,6 +51,7 @@ impl OutputFilter for RangeFilter {
             && !request.response.headers_out.contains(b"Content-Length");
         if request.response.status != 200
             || request.response.chunked
+            || !request.allows_ranges()
             || is_open
             || request.head.headers_in.is_empty()
         {

@@ -49,22 +49,15 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<cache::mod_socache_shmcb::SocacheShmcb>(),
     ];
     all.extend(aaa::modules());
+    all.push(module::<debugging::mod_dumpio::Dumpio>());
+    all.extend(filters::modules());
     all.extend([
-        module::<debugging::mod_dumpio::Dumpio>(),
-        module::<filters::mod_filter::Filter>(),
-        module::<filters::mod_deflate::Deflate>(),
-        module::<filters::mod_ext_filter::ExtFilter>(),
-        module::<filters::mod_include::Include>(),
-        module::<filters::mod_reqtimeout::Reqtimeout>(),
-        module::<filters::mod_request::KeptBody>(),
-        module::<filters::mod_substitute::Substitute>(),
-        module::<filters::mod_xml2enc::Xml2enc>(),
-        module::<filters::mod_proxy_html::ProxyHtml>(),
         module::<generators::mod_asis::Asis>(),
         module::<generators::mod_autoindex::Autoindex>(),
         module::<generators::mod_cgi::Cgi>(),
         module::<generators::mod_cgi::Cgid>(),
         module::<generators::mod_info::Info>(),
+        module::<generators::mod_reflector::Reflector>(),
         module::<generators::mod_status::Status>(),
         module::<generators::mod_suexec::Suexec>(),
         module::<http::mod_mime::Mime>(),

@@ -1,12 +1,35 @@
 //! Apache's `modules/filters`.
 
+pub mod mod_buffer;
+pub mod mod_data;
 pub mod mod_deflate;
 pub mod mod_ext_filter;
 pub mod mod_filter;
 pub mod mod_include;
 pub mod mod_proxy_html;
+pub mod mod_ratelimit;
 pub mod mod_reqtimeout;
 pub mod mod_request;
 pub mod mod_substitute;
 pub mod mod_xml2enc;
 mod rewritten;
+
+use server::module::{ErasedModule, module};
+
+/// The modules of this family, in the order of [`crate::all`].
+pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
+    vec![
+        module::<mod_buffer::Buffer>(),
+        module::<mod_data::Data>(),
+        module::<mod_filter::Filter>(),
+        module::<mod_deflate::Deflate>(),
+        module::<mod_ext_filter::ExtFilter>(),
+        module::<mod_include::Include>(),
+        module::<mod_ratelimit::Ratelimit>(),
+        module::<mod_reqtimeout::Reqtimeout>(),
+        module::<mod_request::KeptBody>(),
+        module::<mod_substitute::Substitute>(),
+        module::<mod_xml2enc::Xml2enc>(),
+        module::<mod_proxy_html::ProxyHtml>(),
+    ]
+}

@@ -11,12 +11,10 @@ pub(super) const FAMILY: &[Missing] = &[
     )
     .filters(&[transparent("BROTLI_COMPRESS")]),
     missing!("bucketeer", ""),
-    missing!("buffer", "BufferSize").filters(&[transparent("BUFFER")]),
     missing!("case_filter", "CaseFilter").filters(&[withholding("CASEFILTER")]),
     missing!("case_filter_in", "CaseFilterIn"),
     missing!("charset_lite", "CharsetDefault CharsetOptions CharsetSourceEnc")
         .filters(&[withholding("XLATEOUT")]),
-    missing!("data", "").filters(&[withholding("DATA")]),
     missing!("dav", "DAV DAVBasePath DAVDepthInfinity DAVLockDiscovery DAVMinTimeout")
         .satisfied(&[("DAV", "off")])
         .handlers("dav-handler"),
@@ -34,7 +32,5 @@ pub(super) const FAMILY: &[Missing] = &[
          LuaQuickHandler LuaRoot LuaScope"
     )
     .handlers("lua-script"),
-    missing!("ratelimit", "").filters(&[withholding("RATE_LIMIT")]),
-    missing!("reflector", "ReflectorHeader").handlers("reflector"),
     missing!("sed", "InputSed OutputSed").filters(&[withholding("Sed")]),
 ];

@@ -201,6 +201,18 @@ impl Request {
         self.looks_at(Inputs::RANGE);
     }
 
+    /// Notes that no ranges are cut of the response: in Apache, its end does not come with what
+    /// precedes it.
+    pub fn refuse_ranges(&mut self) {
+        self.interferes_with_range();
+        self.keep(NoRanges);
+    }
+
+    /// Whether ranges are cut of the response.
+    pub fn allows_ranges(&self) -> bool {
+        self.kept::<NoRanges>().is_none()
+    }
+
     /// Declares that the response also depends on what another request, whose files are traced,
     /// has looked at.
     pub fn depends_as(&mut self, other: &Request) {
@@ -208,6 +220,9 @@ impl Request {
         self.depends.pure &= fit && other.depends.pure;
     }
 }
+
+/// See [`Request::refuse_ranges`].
+struct NoRanges;
 
 #[cfg(test)]
 mod tests {
