@@ -74,14 +74,16 @@ impl<'a> Renderer<'a> {
                 mark = (!body.is_empty()).then(|| "body canned".to_owned());
                 body.clear();
             }
-            let gzip =
-                head.field("Content-Encoding").is_some_and(|coding| coding.ends_with(b"gzip"));
-            if gzip && let Some(text) = gunzip(&body) {
+            let coding = head.field("Content-Encoding").unwrap_or_default();
+            let coding = ["gzip", "br"].into_iter().find(|name| coding.ends_with(name.as_bytes()));
+            if let Some(coding) = coding
+                && let Some(text) = uncoded(coding, &body)
+            {
                 replaced.push(("content-length", "*"));
-                mark = Some("body gzip".to_owned());
+                mark = Some(format!("body {coding}"));
                 body = text;
             }
-            if gzip && body.is_empty() {
+            if coding.is_some() && body.is_empty() {
                 replaced.push(("content-length", "*"));
             }
             let boundary = boundary(head);
@@ -223,9 +225,12 @@ fn sorted(value: &[u8]) -> String {
     methods.join(",")
 }
 
-fn gunzip(body: &[u8]) -> Option<Vec<u8>> {
+fn uncoded(coding: &str, body: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    let read = flate2::read::MultiGzDecoder::new(body).read_to_end(&mut text);
+    let read = match coding {
+        "br" => brotli::Decompressor::new(body, 4096).read_to_end(&mut text),
+        _ => flate2::read::MultiGzDecoder::new(body).read_to_end(&mut text),
+    };
     (read.is_ok() && !body.is_empty()).then_some(text)
 }
 

@@ -1,5 +1,7 @@
 //! Apache's `modules/filters`.
 
+mod compressed;
+pub mod mod_brotli;
 pub mod mod_buffer;
 pub mod mod_data;
 pub mod mod_deflate;
@@ -12,6 +14,7 @@ pub mod mod_reqtimeout;
 pub mod mod_request;
 pub mod mod_substitute;
 pub mod mod_xml2enc;
+pub mod mod_zstd;
 mod rewritten;
 
 use server::module::{ErasedModule, module};
@@ -19,6 +22,7 @@ use server::module::{ErasedModule, module};
 /// The modules of this family, in the order of [`crate::all`].
 pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
     vec![
+        module::<mod_brotli::Brotli>(),
         module::<mod_buffer::Buffer>(),
         module::<mod_data::Data>(),
         module::<mod_filter::Filter>(),
@@ -29,6 +33,7 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_reqtimeout::Reqtimeout>(),
         module::<mod_request::KeptBody>(),
         module::<mod_substitute::Substitute>(),
+        module::<mod_zstd::Zstd>(),
         module::<mod_xml2enc::Xml2enc>(),
         module::<mod_proxy_html::ProxyHtml>(),
     ]

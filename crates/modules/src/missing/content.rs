@@ -1,15 +1,9 @@
 //! Handlers and filters: modules that generate or change content.
 
-use server::missing::{Missing, missing, transparent, withholding};
+use server::missing::{Missing, missing, withholding};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
-    missing!(
-        "brotli",
-        "BrotliAlterETag BrotliCompressionMaxInputBlock BrotliCompressionQuality \
-         BrotliCompressionWindow BrotliFilterNote"
-    )
-    .filters(&[transparent("BROTLI_COMPRESS")]),
     missing!("bucketeer", ""),
     missing!("case_filter", "CaseFilter").filters(&[withholding("CASEFILTER")]),
     missing!("case_filter_in", "CaseFilterIn"),

@@ -78,3 +78,40 @@ fn a_file_is_compressed_once_for_all_its_urls_and_threads() {
     assert!(ask(&site, "/alias/0/0.txt").body != first.body);
     assert!(ask(&site, "/0.txt").body != first.body);
 }
+
+#[test]
+fn each_client_gets_the_first_coding_that_it_accepts() {
+    let mut site = Site::new("codings");
+    let modules = ["mpm_event", "zstd", "brotli", "deflate", "authz_core"]
+        .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"))
+        .concat();
+    site.configure(&format!("{modules}SetOutputFilter ZSTD;BROTLI_COMPRESS;DEFLATE\n"));
+    let content = text(1);
+    site.write("htdocs/page.txt", &content);
+    site.start();
+    for (accepted, coding) in [
+        ("gzip, br, zstd", Some("zstd")),
+        ("gzip, br, zstd;q=0", Some("br")),
+        ("zstd;q=0.1", Some("zstd")),
+        ("gzip;q=1, br;q=0", Some("gzip")),
+        ("*", None),
+    ] {
+        for _ in 0..3 {
+            let mut client = site.client();
+            let head = "GET /page.txt HTTP/1.1\r\nHost: x\r\nAccept-Encoding";
+            client.send(format!("{head}: {accepted}\r\n\r\n").as_bytes()).unwrap();
+            let answer = client.answer().unwrap();
+            assert_eq!(answer.field("Content-Encoding"), coding, "{accepted}");
+            assert_eq!(answer.field("Vary"), Some("Accept-Encoding"), "{accepted}");
+            match coding {
+                Some("zstd") => {
+                    let plain = zstd::decode_all(answer.body.as_slice()).unwrap();
+                    assert!(plain == content.as_bytes());
+                    assert!(answer.field("ETag").unwrap().ends_with("-zstd\""));
+                }
+                None => assert!(answer.body == content.as_bytes()),
+                _ => assert!(answer.body.len() < content.len()),
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::AlterEtag;
 
 /// The next token of a field and the rest (`ap_get_token`). A token ends at a comma, a semicolon
 /// or, unless `with_blanks`, a blank; quoted text is part of it.
-pub(super) fn token(field: &[u8], with_blanks: bool) -> (&[u8], &[u8]) {
+pub(in crate::filters) fn token(field: &[u8], with_blanks: bool) -> (&[u8], &[u8]) {
     let field = field.trim_ascii_start();
     let mut quoted = false;
     let ends = |byte: &u8| {
@@ -20,11 +20,11 @@ pub(super) fn token(field: &[u8], with_blanks: bool) -> (&[u8], &[u8]) {
     (token.trim_ascii_end(), rest.trim_ascii_start())
 }
 
-/// Whether the client accepts gzip, as Apache reads the field: the first `gzip` counts, unless its
-/// quality is zero. `*` does not count.
-pub(super) fn accepts_gzip(field: &[u8]) -> bool {
+/// Whether the client accepts a coding, as Apache reads the field: its first occurrence counts,
+/// unless its quality is zero. `*` does not count.
+pub(in crate::filters) fn accepts(field: &[u8], coding: &[u8]) -> bool {
     let (mut name, mut rest) = token(field, false);
-    while !name.is_empty() && !name.eq_ignore_ascii_case(b"gzip") {
+    while !name.is_empty() && !name.eq_ignore_ascii_case(coding) {
         while let Some(parameter) = rest.strip_prefix(b";") {
             rest = token(parameter, true).1;
         }
@@ -42,14 +42,14 @@ pub(super) fn accepts_gzip(field: &[u8]) -> bool {
 }
 
 /// Whether content with this coding must not be compressed again.
-pub(super) fn is_coded(encoding: &[u8]) -> bool {
+pub(in crate::filters) fn is_coded(encoding: &[u8]) -> bool {
     const HARMLESS: [&[u8]; 4] = [b"identity", b"7bit", b"8bit", b"binary"];
     let mut codings = encoding.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);
     codings.any(|coding| !coding.is_empty() && !HARMLESS.contains(&coding))
 }
 
 /// All codings of a response: those in its fields and the request's.
-pub(super) fn content_encoding(request: &Request) -> Vec<u8> {
+pub(in crate::filters) fn content_encoding(request: &Request) -> Vec<u8> {
     let field = |table: &wire::Table| table.get(b"Content-Encoding").map(<[u8]>::to_vec);
     let all = [
         field(&request.response.headers_out),
@@ -59,8 +59,23 @@ pub(super) fn content_encoding(request: &Request) -> Vec<u8> {
     all.into_iter().flatten().collect::<Vec<_>>().join(&b","[..])
 }
 
+/// Sets `Content-Encoding`.
+pub(in crate::filters) fn name_coding(request: &mut Request, coding: &[u8]) {
+    const FIELD: &[u8] = b"Content-Encoding";
+    let before = content_encoding(request);
+    if before.is_empty() || before.eq_ignore_ascii_case(b"identity") {
+        request.response.headers_out.set(FIELD, coding);
+    } else {
+        request.response.headers_out.merge(FIELD, coding);
+    }
+    if request.response.content_encoding.is_some() {
+        request.response.content_encoding =
+            request.response.headers_out.get(FIELD).map(<[u8]>::to_vec);
+    }
+}
+
 /// The codings without gzip at the end; `None` if it is not there.
-pub(super) fn without_gzip(encoding: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::filters) fn without_gzip(encoding: &[u8]) -> Option<Vec<u8>> {
     let is_gzip = |coding: &[u8]| {
         coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip")
     };
@@ -78,7 +93,7 @@ pub(super) fn without_gzip(encoding: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Removes gzip from a response's codings, and returns whether it was there (`check_gzip`).
-pub(super) fn take_gzip(request: &mut Request) -> bool {
+pub(in crate::filters) fn take_gzip(request: &mut Request) -> bool {
     const FIELD: &[u8] = b"Content-Encoding";
     let in_own = request.response.headers_out.contains(FIELD);
     let table = if in_own || !request.response.err_headers_out.contains(FIELD) {
@@ -105,7 +120,7 @@ pub(super) fn take_gzip(request: &mut Request) -> bool {
 }
 
 /// Changes the ETag to reflect that the content has changed (`deflate_check_etag`).
-pub(super) fn alter_etag(request: &mut Request, suffix: &[u8], how: AlterEtag) {
+pub(in crate::filters) fn alter_etag(request: &mut Request, suffix: &[u8], how: AlterEtag) {
     match how {
         AlterEtag::NoChange => {}
         AlterEtag::Remove => {
@@ -129,10 +144,10 @@ mod tests {
     fn gzip_is_taken_if_it_is_named() {
         for yes in ["gzip", "GZIP", "deflate, gzip;q=1.0, *;q=0.5", "br;q=1, gzip", "gzip;q=0.001"]
         {
-            assert!(accepts_gzip(yes.as_bytes()), "{yes}");
+            assert!(accepts(yes.as_bytes(), b"gzip"), "{yes}");
         }
         for no in ["", "x-gzip", "gzip;q=0", "gzip; q=0.00", "*", "deflate", "gzipped", "br;gzip"] {
-            assert!(!accepts_gzip(no.as_bytes()), "{no}");
+            assert!(!accepts(no.as_bytes(), b"gzip"), "{no}");
         }
     }
 

@@ -1,6 +1,10 @@
 //! The gzip file format (RFC 1952), processed in pieces.
 
+use std::io;
+
 use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress, Status};
+
+use super::recode::Pack;
 
 /// The gzip header that is written: no name, no time, created on Unix.
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
@@ -51,30 +55,6 @@ impl Packer {
         Packer { deflate, crc: Crc::new() }
     }
 
-    /// Compresses all of `input`.
-    pub(super) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Wrong> {
-        self.crc.update(input);
-        self.run(input, out, FlushCompress::None)
-    }
-
-    /// Flushes everything that was compressed so far.
-    pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), Wrong> {
-        self.run(&[], out, FlushCompress::Sync)
-    }
-
-    /// Ends the data.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), Wrong> {
-        self.run(&[], out, FlushCompress::Finish)?;
-        out.extend_from_slice(&self.crc.sum().to_le_bytes());
-        out.extend_from_slice(&self.crc.amount().to_le_bytes());
-        Ok(())
-    }
-
-    /// Bytes of input and output, without header and trailer.
-    pub(super) fn totals(&self) -> (u64, u64) {
-        (self.deflate.total_in(), self.deflate.total_out())
-    }
-
     fn run(&mut self, input: &[u8], out: &mut Vec<u8>, how: FlushCompress) -> Result<(), Wrong> {
         let before = self.deflate.total_in();
         loop {
@@ -92,6 +72,29 @@ impl Packer {
                 return Ok(());
             }
         }
+    }
+}
+
+impl Pack for Packer {
+    fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        self.crc.update(input);
+        self.run(input, out, FlushCompress::None).map_err(io::Error::other)
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.run(&[], out, FlushCompress::Sync).map_err(io::Error::other)
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.run(&[], out, FlushCompress::Finish).map_err(io::Error::other)?;
+        out.extend_from_slice(&self.crc.sum().to_le_bytes());
+        out.extend_from_slice(&self.crc.amount().to_le_bytes());
+        Ok(())
+    }
+
+    /// Without header and trailer.
+    fn totals(&self) -> (u64, u64) {
+        (self.deflate.total_in(), self.deflate.total_out())
     }
 }
 

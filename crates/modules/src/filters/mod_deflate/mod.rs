@@ -2,11 +2,11 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_deflate.html>
 
-mod coding;
+pub(in crate::filters) mod coding;
 pub(crate) mod gzip;
 mod input;
 mod output;
-mod recode;
+pub(in crate::filters) mod recode;
 mod rows;
 
 use server::directive::Row;
@@ -16,7 +16,7 @@ use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
-use recode::Totals;
+use recode::Notes;
 
 /// `mod_deflate.c`
 pub struct Deflate;
@@ -65,12 +65,8 @@ pub struct Packing {
     pub buffer_bytes: usize,
     /// `DeflateAlterETag`
     pub etag: AlterEtag,
-    /// `DeflateFilterNote Input`
-    pub note_input: Option<Vec<u8>>,
-    /// `DeflateFilterNote Output`
-    pub note_output: Option<Vec<u8>>,
-    /// `DeflateFilterNote Ratio`
-    pub note_ratio: Option<Vec<u8>>,
+    /// `DeflateFilterNote`
+    pub notes: Notes,
 }
 
 impl Default for Packing {
@@ -80,9 +76,7 @@ impl Default for Packing {
             window_bits: 15,
             buffer_bytes: 8096,
             etag: AlterEtag::AddSuffix,
-            note_input: None,
-            note_output: None,
-            note_ratio: None,
+            notes: Notes::default(),
         }
     }
 }
@@ -93,10 +87,17 @@ impl Packing {
         let level = self.level.map_or(0, |level| u64::from(level) + 1);
         u64::from(self.window_bits) | level << 8 | (self.buffer_bytes as u64) << 16
     }
+}
 
-    /// Whether totals are logged.
-    fn has_notes(&self) -> bool {
-        self.note_input.is_some() || self.note_output.is_some() || self.note_ratio.is_some()
+impl AlterEtag {
+    /// The choice that an argument names.
+    pub(in crate::filters) fn of(arg: &conf::Arg) -> Option<AlterEtag> {
+        let words = [
+            ("NoChange", AlterEtag::NoChange),
+            ("AddSuffix", AlterEtag::AddSuffix),
+            ("Remove", AlterEtag::Remove),
+        ];
+        words.iter().find(|(word, _)| arg.is(word)).map(|(_, choice)| *choice)
     }
 }
 
@@ -149,28 +150,13 @@ fn unpacking(request: &Request) -> Unpacking {
 }
 
 fn notes_wanted(deflate: Bound<'_, Deflate>) -> bool {
-    deflate.server.own.get().is_some_and(Packing::has_notes)
+    deflate.server.own.get().is_some_and(|packing| packing.notes.is_any())
 }
 
 /// Sets the notes for the log.
 fn note_totals<'r>(deflate: Bound<'r, Deflate>, request: &'r mut Request) -> Step<'r> {
-    let Some(packing) = deflate.server.own.get() else { return Step::DECLINED };
-    let Some(totals) = request.kept::<Totals>() else { return Step::DECLINED };
-    let Some((input, output)) = totals.get() else { return Step::DECLINED };
-    let shown = |value: u64| match input {
-        0 => "-".to_owned(),
-        _ => value.to_string(),
-    };
-    let ratio = output.saturating_mul(100).checked_div(input).unwrap_or(0);
-    let notes = [
-        (&packing.note_input, shown(input)),
-        (&packing.note_output, shown(output)),
-        (&packing.note_ratio, shown(ratio)),
-    ];
-    for (name, value) in notes {
-        if let Some(name) = name {
-            request.notes.set(name, value.as_bytes());
-        }
+    match deflate.server.own.get() {
+        Some(packing) => packing.notes.set(request),
+        None => Step::DECLINED,
     }
-    Step::OK
 }

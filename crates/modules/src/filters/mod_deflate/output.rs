@@ -58,7 +58,7 @@ impl OutputFilter for Pack {
             request.depends.pure = false;
             return body;
         }
-        name_coding(request);
+        coding::name_coding(request, b"gzip");
         request.response.headers_out.unset(b"Content-Length");
         request.response.headers_out.unset(b"Content-MD5");
         coding::alter_etag(request, b"gzip", packing.etag);
@@ -77,7 +77,7 @@ impl OutputFilter for Pack {
         let totals = Totals::default();
         request.keep(totals.clone());
         // A cached response has no totals to log.
-        request.depends.pure &= !packing.has_notes();
+        request.depends.pure &= !packing.notes.is_any();
         let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
         let recoded = recoded.recorded(file);
         body_of(request, recoded, packing.buffer_bytes)
@@ -91,7 +91,7 @@ impl OutputFilter for Pack {
 /// Whether the compressed content may come from another response: not if totals are logged, and not
 /// for HEAD, for which nothing is compressed.
 fn is_shared(request: &Request, packing: &Packing) -> bool {
-    !packing.has_notes() && !request.head.header_only
+    !packing.notes.is_any() && !request.head.header_only
 }
 
 /// Whether the client accepts gzip.
@@ -99,7 +99,7 @@ static TAKES_GZIP: VariantKey = VariantKey {
     name: "Accept-Encoding: gzip",
     of: |request| {
         let field = request.head.headers_in.get(b"Accept-Encoding");
-        u16::from(field.is_some_and(coding::accepts_gzip))
+        u16::from(field.is_some_and(|field| coding::accepts(field, b"gzip")))
     },
 };
 
@@ -116,21 +116,6 @@ fn is_excluded(request: &Request) -> bool {
         || request.response.headers_out.contains(b"Content-Range")
         || (!is_html && request.env.get(b"gzip-only-text/html") == Some(b"1"))
         || coding::is_coded(&coding::content_encoding(request))
-}
-
-/// Sets `Content-Encoding`.
-fn name_coding(request: &mut Request) {
-    const FIELD: &[u8] = b"Content-Encoding";
-    let before = coding::content_encoding(request);
-    if before.is_empty() || before.eq_ignore_ascii_case(b"identity") {
-        request.response.headers_out.set(FIELD, b"gzip");
-    } else {
-        request.response.headers_out.merge(FIELD, b"gzip");
-    }
-    if request.response.content_encoding.is_some() {
-        request.response.content_encoding =
-            request.response.headers_out.get(FIELD).map(<[u8]>::to_vec);
-    }
 }
 
 /// `INFLATE`. Source: `inflate_out_filter`.

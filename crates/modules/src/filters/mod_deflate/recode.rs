@@ -8,34 +8,97 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use server::body::{Body, BodyStream, Chunk, FileSlice};
-use server::request::FileCoding;
+use server::hooks::Step;
+use server::request::{FileCoding, Request};
 
-use super::gzip::{Packer, Unpacker, Wrong};
+use super::gzip::{Unpacker, Wrong};
 
 /// Most bytes recoded in one turn.
 const TURN_BYTES: usize = 64 * 1024;
 
 /// Total input and output of compression, for the log; available once it is complete.
 #[derive(Clone, Default)]
-pub(super) struct Totals(Rc<Cell<Option<(u64, u64)>>>);
+pub(in crate::filters) struct Totals(Rc<Cell<Option<(u64, u64)>>>);
 
 impl Totals {
     /// Bytes of input and output, if the body is complete.
-    pub(super) fn get(&self) -> Option<(u64, u64)> {
+    pub(in crate::filters) fn get(&self) -> Option<(u64, u64)> {
         self.0.get()
     }
 }
 
+/// The names of notes with totals, for the log.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    input: Option<Vec<u8>>,
+    output: Option<Vec<u8>>,
+    ratio: Option<Vec<u8>>,
+}
+
+impl Notes {
+    /// Whether there are any.
+    pub(in crate::filters) fn is_any(&self) -> bool {
+        self.input.is_some() || self.output.is_some() || self.ratio.is_some()
+    }
+
+    /// Names the note of a kind, which by default is the ratio; returns whether there is such a
+    /// kind.
+    pub(in crate::filters) fn add(&mut self, kind: Option<&[u8]>, name: &[u8]) -> bool {
+        let note = match kind.map(<[u8]>::to_ascii_lowercase).as_deref() {
+            Some(b"ratio") | None => &mut self.ratio,
+            Some(b"input") => &mut self.input,
+            Some(b"output") => &mut self.output,
+            Some(_) => return false,
+        };
+        *note = Some(name.to_vec());
+        true
+    }
+
+    /// Sets the notes of a response that was compressed.
+    pub(in crate::filters) fn set(&self, request: &mut Request) -> Step<'static> {
+        let Some((input, output)) = request.kept::<Totals>().and_then(Totals::get) else {
+            return Step::DECLINED;
+        };
+        let shown = |value: u64| match input {
+            0 => "-".to_owned(),
+            _ => value.to_string(),
+        };
+        let ratio = output.saturating_mul(100).checked_div(input).unwrap_or(0);
+        let notes = [(&self.input, input), (&self.output, output), (&self.ratio, ratio)];
+        for (name, value) in notes {
+            if let Some(name) = name {
+                request.notes.set(name, shown(value).as_bytes());
+            }
+        }
+        Step::OK
+    }
+}
+
+/// Compresses.
+pub(in crate::filters) trait Pack {
+    /// Compresses all of `input`.
+    fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Flushes everything that was compressed so far.
+    fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Ends the data.
+    fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Bytes of input and output.
+    fn totals(&self) -> (u64, u64);
+}
+
 /// The coding to apply.
-pub(super) enum Coding {
+pub(in crate::filters) enum Coding {
     /// Compress.
-    Pack(Box<Packer>),
+    Pack(Box<dyn Pack>),
     /// Decompress within a ratio.
     Unpack(Box<Unpacker>, Ratio),
 }
 
 /// A limit on the ratio of content to compressed data.
-pub(super) struct Ratio {
+pub(in crate::filters) struct Ratio {
     limit: u64,
     burst: u32,
     hits: u32,
@@ -43,12 +106,12 @@ pub(super) struct Ratio {
 
 impl Ratio {
     /// Returns a limit of `limit`, which may be exceeded `burst` times in a row.
-    pub(super) fn new(limit: u64, burst: u32) -> Ratio {
+    pub(in crate::filters) fn new(limit: u64, burst: u32) -> Ratio {
         Ratio { limit, burst, hits: 0 }
     }
 
     /// Whether this ratio is tolerated.
-    pub(super) fn allows(&mut self, ratio: u64) -> bool {
+    pub(in crate::filters) fn allows(&mut self, ratio: u64) -> bool {
         if ratio < self.limit {
             self.hits = 0;
             return true;
@@ -59,7 +122,7 @@ impl Ratio {
 }
 
 /// A body that is being recoded.
-pub(super) struct Recoded {
+pub(in crate::filters) struct Recoded {
     source: Body,
     coding: Coding,
     input: Input,
@@ -82,7 +145,12 @@ enum Input {
 
 impl Recoded {
     /// Returns a body of which nothing is recoded yet. `output` holds the coding's header, if any.
-    pub(super) fn new(source: Body, coding: Coding, output: Vec<u8>, totals: Totals) -> Recoded {
+    pub(in crate::filters) fn new(
+        source: Body,
+        coding: Coding,
+        output: Vec<u8>,
+        totals: Totals,
+    ) -> Recoded {
         Recoded {
             source,
             coding,
@@ -97,14 +165,14 @@ impl Recoded {
     }
 
     /// Caches the output for the source file.
-    pub(super) fn recorded(mut self, file: Option<FileCoding>) -> Recoded {
+    pub(in crate::filters) fn recorded(mut self, file: Option<FileCoding>) -> Recoded {
         self.record = file.map(|file| (file, Vec::new()));
         self
     }
 
     /// Recodes a small body at once. As in Apache, its length is known if at most `buffer_bytes`
     /// precede its end; otherwise it is recoded while it is sent.
-    pub(super) fn into_body(mut self, buffer_bytes: usize) -> Body {
+    pub(in crate::filters) fn into_body(mut self, buffer_bytes: usize) -> Body {
         let is_small = |length: u64| length <= TURN_BYTES as u64;
         if !matches!(self.source, Body::Stream(_)) && self.source.length().is_some_and(is_small) {
             let mut cx = Context::from_waker(Waker::noop());
@@ -167,9 +235,7 @@ impl Recoded {
         let taken = match &mut self.coding {
             Coding::Pack(packer) => {
                 let turn = piece.len().min(TURN_BYTES);
-                packer
-                    .push(piece.get(..turn).unwrap_or_default(), &mut self.output)
-                    .map_err(io::Error::other)?;
+                packer.push(piece.get(..turn).unwrap_or_default(), &mut self.output)?;
                 turn
             }
             Coding::Unpack(unpacker, ratio) => {
@@ -204,7 +270,7 @@ impl Recoded {
     fn flush(&mut self) -> io::Result<()> {
         self.flush = true;
         match &mut self.coding {
-            Coding::Pack(packer) => packer.flush(&mut self.output).map_err(io::Error::other),
+            Coding::Pack(packer) => packer.flush(&mut self.output),
             Coding::Unpack(..) => Ok(()),
         }
     }
@@ -227,7 +293,7 @@ impl Recoded {
     fn finish(&mut self) -> io::Result<()> {
         match &mut self.coding {
             Coding::Pack(packer) => {
-                packer.finish(&mut self.output).map_err(io::Error::other)?;
+                packer.finish(&mut self.output)?;
                 self.totals.0.set(Some(packer.totals()));
             }
             Coding::Unpack(unpacker, _) => {

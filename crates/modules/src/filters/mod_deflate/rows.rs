@@ -128,33 +128,26 @@ fn positive(arg: &Arg, otherwise: &str) -> Result<u32, Fault> {
 
 fn filter_note(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let (kind, name) = match args {
-        [name] => ("ratio".to_owned(), name),
-        [kind, name, ..] => (kind.text.to_string().to_ascii_lowercase(), name),
+        [name] => (None, name),
+        [kind, name, ..] => (Some(kind), name),
         [] => return Ok(()),
     };
-    let name = Some(name.text.to_vec());
-    match kind.as_str() {
-        "ratio" => packing(cx, |packing| packing.note_ratio = name),
-        "input" => packing(cx, |packing| packing.note_input = name),
-        "output" => packing(cx, |packing| packing.note_output = name),
-        _ => {
-            let unknown = args.first().map(|kind| kind.text.to_string()).unwrap_or_default();
-            Err(Fault::new(format!("Unknown note type {unknown}")))
-        }
+    let mut known = true;
+    packing(cx, |packing| {
+        known = packing.notes.add(kind.map(|kind| kind.text.as_slice()), &name.text)
+    })?;
+    match kind {
+        Some(kind) if !known => Err(Fault::new(format!("Unknown note type {}", kind.text))),
+        _ => Ok(()),
     }
 }
 
 fn alter_etag(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let words = [
-        ("NoChange", AlterEtag::NoChange),
-        ("AddSuffix", AlterEtag::AddSuffix),
-        ("Remove", AlterEtag::Remove),
-    ];
-    let Some((_, choice)) = words.iter().find(|(word, _)| arg.is(word)) else {
+    let Some(choice) = AlterEtag::of(arg) else {
         let accepted = "DeflateAlterETAG accepts only 'NoChange', 'AddSuffix', and 'Remove'";
         return Err(Fault::new(accepted).at(arg));
     };
-    packing(cx, |packing| packing.etag = *choice)
+    packing(cx, |packing| packing.etag = choice)
 }
 
 fn limit_request_body(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {

@@ -1,0 +1,88 @@
+//! What the filters BROTLI_COMPRESS and ZSTD have in common.
+//!
+//! Source: `compress_filter` (modules/filters/mod_brotli.c).
+
+use std::io;
+
+use server::body::Body;
+use server::request::{FileCoding, Request};
+use server::variant_key::VariantKey;
+
+use super::mod_deflate::AlterEtag;
+use super::mod_deflate::coding::{alter_etag, content_encoding, is_coded, name_coding};
+use super::mod_deflate::recode::{Coding, Pack, Recoded, Totals};
+
+/// A coding, and how a host compresses with it.
+pub(super) struct Compression<'c> {
+    /// The coding's name in fields and in the suffix of the ETag.
+    pub coding: &'static [u8],
+    /// The variable that turns it off for a request.
+    pub variable: &'static [u8],
+    /// Whether the client accepts the coding.
+    pub key: &'static VariantKey,
+    /// How the ETag changes.
+    pub etag: AlterEtag,
+    /// A number for everything that the compressed body depends on besides the content.
+    pub number: u64,
+    /// Creates the compressor.
+    pub pack: &'c dyn Fn() -> io::Result<Box<dyn Pack>>,
+    /// Bytes of output that precede the end of a response of known length.
+    pub buffer_bytes: usize,
+    /// Whether totals are logged.
+    pub has_notes: bool,
+}
+
+/// Bytes of output for which the head of a response waits.
+pub(super) const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Compresses a response unless there is a reason not to.
+pub(super) fn apply(request: &mut Request, body: Body, how: &Compression<'_>) -> Body {
+    let is_announced = matches!(body, Body::Stream(_)) && body.length().is_some();
+    if is_excluded(request, how) {
+        return body;
+    }
+    if request.head.header_only && is_announced {
+        // Nothing is there of what another server would have sent.
+        return body;
+    }
+    // Caches must know that the response depends on the field, whatever the outcome.
+    request.response.headers_out.merge(b"Vary", b"Accept-Encoding");
+    if request.depends_on(how.key) == 0 {
+        return body;
+    }
+    name_coding(request, how.coding);
+    request.response.headers_out.unset(b"Content-Length");
+    request.response.headers_out.unset(b"Content-MD5");
+    alter_etag(request, how.coding, how.etag);
+    if request.response.status == 304 {
+        return body;
+    }
+    let is_shared = !how.has_notes && !request.head.header_only;
+    let file = is_shared.then(|| request.file_coding(&body, how.number)).flatten();
+    if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
+        request.response.chunked = !coded.has_length;
+        return Body::Bytes(coded.bytes);
+    }
+    let Ok(pack) = (how.pack)() else {
+        // Its settings were checked when they were read; what is left is a lack of memory.
+        request.depends.pure = false;
+        return Body::Stream(Box::pin(super::rewritten::Failed));
+    };
+    let totals = Totals::default();
+    request.keep(totals.clone());
+    // A cached response has no totals to log.
+    request.depends.pure &= !how.has_notes;
+    let recoded = Recoded::new(body, Coding::Pack(pack), Vec::new(), totals).recorded(file);
+    let body = recoded.into_body(how.buffer_bytes);
+    request.response.chunked &= body.length().is_none();
+    body
+}
+
+/// Whether a response is not compressed for any client.
+fn is_excluded(request: &Request, how: &Compression<'_>) -> bool {
+    request.main.is_some()
+        || request.response.status == 204
+        || request.env.contains(how.variable)
+        || request.response.headers_out.contains(b"Content-Range")
+        || is_coded(&content_encoding(request))
+}

@@ -1,0 +1,264 @@
+//! mod_zstd: compresses responses with Zstandard (RFC 8878). Apache has no such module; this one is
+//! like mod_brotli.
+
+use std::io::{self, Write};
+
+use conf::Arg;
+use server::body::Body;
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::filter::{FilterDef, OutputFilter, Stage};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::merge::Setting;
+use server::module::Module;
+use server::request::Request;
+use server::variant_key::VariantKey;
+use zstd::stream::write::Encoder;
+use zstd::zstd_safe::CParameter;
+
+use super::compressed::{self, Compression};
+use super::mod_deflate::AlterEtag;
+use super::mod_deflate::coding::accepts;
+use super::mod_deflate::recode::{Notes, Pack};
+use crate::atoi::atol;
+
+/// `mod_zstd.c`
+pub struct Zstd;
+
+impl Module for Zstd {
+    const NAME: &'static str = "zstd_module";
+    const FILE: &'static str = "mod_zstd.c";
+    type Server = ServerConfig;
+    type Dir = ();
+    const DIRECTIVES: &'static [Row<Zstd>] = &[
+        Row::<Zstd>::new(
+            "ZstdAlterETag",
+            Takes::One(alter_etag),
+            "AddSuffix|NoChange|Remove",
+            "Sets how the ETag of a compressed response changes.",
+        )
+        .default("AddSuffix"),
+        Row::<Zstd>::new(
+            "ZstdCompressionLevel",
+            Takes::One(level),
+            "value",
+            "Sets the level of compression, from 1 (fastest) to 19 (smallest).",
+        )
+        .default("3"),
+        Row::<Zstd>::new(
+            "ZstdFilterNote",
+            Takes::Some { least: 1, most: 2, set: filter_note },
+            "[type] notename",
+            "Sets a note for the log with the size of input or output, or their ratio.",
+        ),
+    ];
+
+    fn hooks(hooks: &mut Hooks<'_, Zstd>) {
+        hooks.output_filter(FilterDef {
+            name: "ZSTD",
+            stage: Stage::CONTENT_SET,
+            make: |_| Some(Box::new(Filter)),
+        });
+        let wants = |zstd: Bound<'_, Zstd>| {
+            zstd.server.own.get().is_some_and(|settings| settings.notes.is_any())
+        };
+        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note_totals);
+    }
+}
+
+server::config! {
+    /// Per-host configuration. As with mod_brotli nothing is merged: one directive in a virtual
+    /// host, and nothing is inherited.
+    pub struct ServerConfig {
+        /// All directives.
+        pub own: Setting<Settings>,
+    }
+}
+
+/// The directives of a host.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `ZstdCompressionLevel`
+    level: i32,
+    /// `ZstdAlterETag`
+    etag: AlterEtag,
+    /// `ZstdFilterNote`
+    notes: Notes,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { level: 3, etag: AlterEtag::AddSuffix, notes: Notes::default() }
+    }
+}
+
+/// The logarithm of the largest window, which browsers are required to support (RFC 9659).
+const WINDOW_BITS_MAX: u32 = 23;
+
+fn change(cx: &mut Cx<'_, '_, Zstd>, change: impl FnOnce(&mut Settings)) -> Set {
+    let own = &mut cx.server().own;
+    let mut settings = own.get().cloned().unwrap_or_default();
+    change(&mut settings);
+    own.set(settings);
+    Ok(())
+}
+
+fn level(cx: &mut Cx<'_, '_, Zstd>, arg: &Arg) -> Set {
+    let level = i32::try_from(atol(&arg.text)).ok().filter(|level| (1..=19).contains(level));
+    let wrong = || Fault::new("ZstdCompressionLevel must be between 1 and 19").at(arg);
+    let level = level.ok_or_else(wrong)?;
+    change(cx, |settings| settings.level = level)
+}
+
+fn alter_etag(cx: &mut Cx<'_, '_, Zstd>, arg: &Arg) -> Set {
+    let Some(choice) = AlterEtag::of(arg) else {
+        let accepted = "ZstdAlterETag accepts only 'AddSuffix', 'NoChange' and 'Remove'";
+        return Err(Fault::new(accepted).at(arg));
+    };
+    change(cx, |settings| settings.etag = choice)
+}
+
+fn filter_note(cx: &mut Cx<'_, '_, Zstd>, args: &[Arg]) -> Set {
+    let (kind, name) = match args {
+        [name] => (None, name),
+        [kind, name, ..] => (Some(kind), name),
+        [] => return Ok(()),
+    };
+    let mut known = true;
+    change(cx, |settings| {
+        known = settings.notes.add(kind.map(|kind| kind.text.as_slice()), &name.text)
+    })?;
+    match kind {
+        Some(kind) if !known => {
+            Err(Fault::new(format!("Unknown ZstdFilterNote type '{}'", kind.text)).at(kind))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `ZSTD`
+struct Filter;
+
+impl OutputFilter for Filter {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        let settings = request.server_of::<Zstd>().and_then(|config| config.own.get());
+        let settings = settings.cloned().unwrap_or_default();
+        const ZSTD: u64 = 1 << 63;
+        let how = Compression {
+            coding: b"zstd",
+            variable: b"no-zstd",
+            key: &TAKES_ZSTD,
+            etag: settings.etag,
+            number: ZSTD | u64::from(settings.level.unsigned_abs()),
+            pack: &|| Ok(Box::new(Packer::new(settings.level)?) as Box<dyn Pack>),
+            buffer_bytes: compressed::BUFFER_BYTES,
+            has_notes: settings.notes.is_any(),
+        };
+        compressed::apply(request, body, &how)
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+}
+
+/// Whether the client accepts Zstandard.
+static TAKES_ZSTD: VariantKey = VariantKey {
+    name: "Accept-Encoding: zstd",
+    of: |request| {
+        let field = request.head.headers_in.get(b"Accept-Encoding");
+        u16::from(field.is_some_and(|field| accepts(field, b"zstd")))
+    },
+};
+
+/// Sets the notes for the log.
+fn note_totals<'r>(zstd: Bound<'r, Zstd>, request: &'r mut Request) -> Step<'r> {
+    match zstd.server.own.get() {
+        Some(settings) => settings.notes.set(request),
+        None => Step::DECLINED,
+    }
+}
+
+/// Compresses to Zstandard.
+struct Packer {
+    /// `None` at the end.
+    encoder: Option<Encoder<'static, Vec<u8>>>,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Packer {
+    fn new(level: i32) -> io::Result<Packer> {
+        let mut encoder = Encoder::new(Vec::new(), level)?;
+        if level > 17 {
+            // Higher levels would exceed it.
+            encoder.set_parameter(CParameter::WindowLog(WINDOW_BITS_MAX))?;
+        }
+        Ok(Packer { encoder: Some(encoder), bytes_in: 0, bytes_out: 0 })
+    }
+
+    fn take(&mut self, out: &mut Vec<u8>) {
+        if let Some(encoder) = &mut self.encoder {
+            self.bytes_out += encoder.get_ref().len() as u64;
+            out.append(encoder.get_mut());
+        }
+    }
+}
+
+impl Pack for Packer {
+    fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        self.bytes_in += input.len() as u64;
+        if let Some(encoder) = &mut self.encoder {
+            encoder.write_all(input)?;
+        }
+        self.take(out);
+        Ok(())
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(encoder) = &mut self.encoder {
+            encoder.flush()?;
+        }
+        self.take(out);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(encoder) = self.encoder.take() {
+            let rest = encoder.finish()?;
+            self.bytes_out += rest.len() as u64;
+            out.extend_from_slice(&rest);
+        }
+        Ok(())
+    }
+
+    fn totals(&self) -> (u64, u64) {
+        (self.bytes_in, self.bytes_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn what_was_packed_unpacks_however_it_was_cut(
+            text in proptest::collection::vec(any::<u8>(), 0..300), times in 1usize..20,
+            size in 1usize..700, level in 1i32..20, flushes: bool,
+        ) {
+            let text = text.repeat(times);
+            let (mut packer, mut out) = (Packer::new(level).unwrap(), Vec::new());
+            for piece in text.chunks(size) {
+                packer.push(piece, &mut out).unwrap();
+                if flushes {
+                    packer.flush(&mut out).unwrap();
+                }
+            }
+            packer.finish(&mut out).unwrap();
+            prop_assert_eq!(packer.totals(), (text.len() as u64, out.len() as u64));
+            prop_assert_eq!(zstd::decode_all(out.as_slice()).unwrap(), text);
+        }
+    }
+}
