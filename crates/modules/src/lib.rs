@@ -19,6 +19,7 @@ pub mod missing;
 pub mod mpm;
 pub mod proxy;
 mod random;
+pub mod session;
 pub mod slotmem;
 pub mod ssl;
 mod util_script;
@@ -84,6 +85,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
     ]);
     all.extend(cluster::modules());
     all.extend(proxy::modules());
+    all.extend(session::modules());
     all.extend([
         module::<slotmem::mod_slotmem_plain::SlotmemPlain>(),
         module::<slotmem::mod_slotmem_shm::SlotmemShm>(),

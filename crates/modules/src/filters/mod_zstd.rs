@@ -1,5 +1,7 @@
 //! mod_zstd: compresses responses with Zstandard (RFC 8878). Apache has no such module; this one is
 //! like mod_brotli.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_brotli.html>, whose module it follows.
 
 use std::io::{self, Write};
 

@@ -9,14 +9,6 @@ pub(super) const FAMILY: &[Missing] = &[
         "AuthDigestAlgorithm AuthDigestDomain AuthDigestNcCheck AuthDigestNonceLifetime \
          AuthDigestProvider AuthDigestQop AuthDigestShmemSize"
     ),
-    missing!(
-        "auth_form",
-        "AuthFormAuthoritative AuthFormBody AuthFormDisableNoStore AuthFormFakeBasicAuth \
-         AuthFormLocation AuthFormLoginRequiredLocation AuthFormLoginSuccessLocation \
-         AuthFormLogoutLocation AuthFormMethod AuthFormMimetype AuthFormPassword \
-         AuthFormProvider AuthFormSitePassphrase AuthFormSize AuthFormUsername"
-    )
-    .handlers("form-login-handler form-logout-handler form-redirect-handler"),
     missing!("authn_dbd", "AuthDBDUserPWQuery AuthDBDUserRealmQuery").providers("dbd"),
     missing!(
         "authn_socache",

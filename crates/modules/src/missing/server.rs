@@ -29,18 +29,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("optional_hook_export", ""),
     missing!("optional_hook_import", ""),
     missing!(
-        "session",
-        "Session SessionEnv SessionExclude SessionExpiryUpdateInterval SessionHeader \
-         SessionInclude SessionMaxAge"
-    )
-    .satisfied(&[("Session", "off")]),
-    missing!("session_cookie", "SessionCookieName SessionCookieName2 SessionCookieRemove"),
-    missing!(
-        "session_crypto",
-        "SessionCryptoCipher SessionCryptoDriver SessionCryptoPassphrase \
-         SessionCryptoPassphraseFile"
-    ),
-    missing!(
         "session_dbd",
         "SessionDBDCookieName SessionDBDCookieName2 SessionDBDCookieRemove \
          SessionDBDDeleteLabel SessionDBDInsertLabel SessionDBDPerUser SessionDBDSelectLabel \

@@ -1,0 +1,206 @@
+//! Authentication by session or form.
+//!
+//! Source: `authenticate_form_authn`, `check_authn`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bstr::{BStr, BString};
+use server::hooks::{Bound, Step, Verdict};
+use server::log::Level;
+use server::request::{Proxied, Request};
+use wire::method::Method;
+
+use super::{AuthForm, Dir, form, session};
+use crate::aaa::expression::Expression;
+use crate::aaa::mod_authn_core::{auth_type, realm};
+use crate::aaa::provider::{AUTHN, Authn, AuthnProvider, Login};
+
+pub(super) fn authenticate<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request) -> Step<'r> {
+    let Some(kind) = auth_type(request).filter(|kind| kind.eq_ignore_ascii_case(b"form")) else {
+        return Step::DECLINED;
+    };
+    let uri = BString::from(request.resource.uri.clone());
+    if request.resource.proxied == Proxied::Forward {
+        let message = format_args!(
+            "form auth cannot be used for proxy requests due to XSS risk, access denied: {uri}"
+        );
+        request.log::<AuthForm>(Level::Error, 1809, message);
+        return Step::status(500);
+    }
+    if realm(request).is_none() {
+        request.log::<AuthForm>(Level::Error, 1810, format_args!("need AuthName: {uri}"));
+        return Step::status(500);
+    }
+    request.auth_type = Some(Cow::Owned(String::from_utf8_lossy(&kind).into_owned()));
+    Step::Pending(Box::pin(decide(cx.dir, request)))
+}
+
+/// The login of a form that was sent to the request that this one was redirected from.
+struct Sent(Arc<Login>);
+
+fn sent_before(request: &Request) -> Option<Arc<Login>> {
+    let mut of = Some(request);
+    while let Some(request) = of {
+        if let Some(Sent(login)) = request.kept() {
+            return Some(login.clone());
+        }
+        of = request.prev.as_deref();
+    }
+    None
+}
+
+async fn decide(dir: &Dir, request: &mut Request) -> Verdict {
+    let mut verdict = Verdict::Status(401);
+    if let Some(login) = sent_before(request) {
+        request.user = Some(login.user.clone());
+        verdict = check(dir, request, &login).await;
+    } else {
+        let known = session::read(request);
+        if known.user.is_some() {
+            request.user.clone_from(&known.user);
+        }
+        let is_of_site = known.is_of_site(dir);
+        if let (Some(user), Some(password)) = (known.user, known.password) {
+            let login = Login { user, password };
+            if is_of_site {
+                fake(dir, request, &login);
+                return Verdict::Ok;
+            }
+            verdict = check(dir, request, &login).await;
+        }
+    }
+    let mut location = None;
+    let is_form = request.head.method == Method::POST && request.is_initial();
+    if verdict == Verdict::Status(401) && is_form {
+        let form = match form::read(dir, request).await {
+            Ok(form) => form,
+            Err(status) => return Verdict::Status(status),
+        };
+        verdict = by_form(dir, request, &form).await;
+        location = form.location;
+        if verdict == Verdict::Ok && location.is_none() {
+            return succeeded(dir, request, 2339).unwrap_or(Verdict::Ok);
+        }
+    }
+    if let (Verdict::Status(401), Some(target)) = (verdict, dir.login_required.get()) {
+        return redirect(request, target, "login required", 2340);
+    }
+    if let Some(location) = location {
+        request.response.headers_out.set(b"Location", &location);
+        return Verdict::Status(302);
+    }
+    if verdict == Verdict::Status(401) && !dir.may_store.or(false) {
+        request.response.headers_out.add(b"Cache-Control", b"no-store");
+        request.response.err_headers_out.add(b"Cache-Control", b"no-store");
+    }
+    verdict
+}
+
+/// Checks the login of a form; a correct one is written into the session.
+pub(super) async fn by_form(dir: &Dir, request: &mut Request, form: &form::Form) -> Verdict {
+    let Some(login) = form.login(dir, request) else { return Verdict::Status(401) };
+    request.user = Some(login.user.clone());
+    let verdict = check(dir, request, &login).await;
+    if verdict == Verdict::Ok {
+        session::write(dir, request, Some(&login));
+        request.keep(Sent(Arc::new(login)));
+    }
+    verdict
+}
+
+/// Where a client goes after a login, if that is configured.
+pub(super) fn succeeded(dir: &Dir, request: &mut Request, number: u32) -> Option<Verdict> {
+    let target = dir.login_success.get()?;
+    Some(redirect(request, target, "login success", number))
+}
+
+/// Sends the client to the value of an expression.
+pub(super) fn redirect(
+    request: &mut Request,
+    target: &Expression,
+    what: &str,
+    number: u32,
+) -> Verdict {
+    match target.value(request).map(Cow::into_owned) {
+        Ok(location) => {
+            request.response.headers_out.set(b"Location", &location);
+            Verdict::Status(302)
+        }
+        Err(why) => {
+            let message = format_args!("Can't evaluate {what} expression: {why}");
+            request.log::<AuthForm>(Level::Error, number, message);
+            Verdict::Status(500)
+        }
+    }
+}
+
+/// Asks the providers.
+async fn check(dir: &Dir, request: &mut Request, login: &Login) -> Verdict {
+    let found = ask(dir, request, login).await;
+    if found == Authn::Granted {
+        fake(dir, request, login);
+        return Verdict::Ok;
+    }
+    if !dir.authoritative.or(true) && found != Authn::Denied {
+        return Verdict::Declined;
+    }
+    let (user, uri) = (BStr::new(&login.user), BStr::new(&request.resource.uri));
+    match found {
+        Authn::Denied => {
+            let message = format_args!(
+                "user '{user}': authentication failure for \"{uri}\": password Mismatch"
+            );
+            request.log::<AuthForm>(Level::Error, 1807, message);
+        }
+        Authn::UserNotFound => {
+            let message = format_args!("user '{user}' not found: {uri}");
+            request.log::<AuthForm>(Level::Error, 1808, message);
+        }
+        Authn::Granted | Authn::GeneralError => return Verdict::Status(500),
+    }
+    Verdict::Status(401)
+}
+
+async fn ask(dir: &Dir, request: &mut Request, login: &Login) -> Authn {
+    if dir.providers.is_empty() {
+        let hooks = &request.engine.server.registry.hooks;
+        let Some(provider) = hooks.provider::<AuthnProvider>(AUTHN, "file") else {
+            let message = format_args!("no authn provider configured");
+            request.log::<AuthForm>(Level::Error, 1806, message);
+            return Authn::GeneralError;
+        };
+        return ask_one(&provider, "file", request, login).await;
+    }
+    let mut found = Authn::UserNotFound;
+    for of in dir.providers.iter() {
+        found = ask_one(&of.provider, &of.name, request, login).await;
+        if found != Authn::UserNotFound {
+            break;
+        }
+    }
+    found
+}
+
+async fn ask_one(
+    provider: &AuthnProvider,
+    name: &str,
+    request: &mut Request,
+    login: &Login,
+) -> Authn {
+    request.notes.set(b"authn_provider_name", name.as_bytes());
+    let found = provider.check_password(request, login).get().await;
+    request.notes.unset(b"authn_provider_name");
+    found
+}
+
+/// Source: `fake_basic_authentication`.
+fn fake(dir: &Dir, request: &mut Request, login: &Login) {
+    if dir.fake.or(false) {
+        let text = [login.user.as_slice(), b":", &login.password].concat();
+        let field = format!("Basic {}", STANDARD.encode(text));
+        request.head.headers_in.set(b"Authorization", field.as_bytes());
+    }
+}

@@ -1,0 +1,54 @@
+//! The handlers for login and logout.
+
+use bstr::BString;
+use server::hooks::{Bound, Step, Verdict};
+use server::log::Level;
+use server::request::Request;
+use wire::method::Method;
+
+use super::check::{by_form, redirect, succeeded};
+use super::{AuthForm, Dir, form, session};
+
+/// `form-login-handler`. Source: `authenticate_form_login_handler`.
+pub(super) fn login<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request) -> Step<'r> {
+    if request.head.method != Method::POST {
+        let uri = BString::from(request.resource.uri.clone());
+        let message =
+            format_args!("the form-login-handler only supports the POST method for {uri}");
+        request.log::<AuthForm>(Level::Error, 1811, message);
+        return Step::status(405);
+    }
+    Step::Pending(Box::pin(log_in(cx.dir, request)))
+}
+
+async fn log_in(dir: &Dir, request: &mut Request) -> Verdict {
+    let form = match form::read(dir, request).await {
+        Ok(form) => form,
+        Err(status) => return Verdict::Status(status),
+    };
+    match by_form(dir, request, &form).await {
+        Verdict::Ok => {}
+        Verdict::Status(401) => match dir.login_required.get() {
+            Some(target) => return redirect(request, target, "login required", 2342),
+            None => return Verdict::Status(401),
+        },
+        other => return other,
+    }
+    if let Some(location) = &form.location {
+        request.response.headers_out.set(b"Location", location);
+        return Verdict::Status(302);
+    }
+    succeeded(dir, request, 2341).unwrap_or(Verdict::Status(200))
+}
+
+/// `form-logout-handler`. Source: `authenticate_form_logout_handler`.
+pub(super) fn logout<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request) -> Step<'r> {
+    session::write(cx.dir, request, None);
+    request.response.headers_out.add(b"Cache-Control", b"no-store");
+    request.response.err_headers_out.add(b"Cache-Control", b"no-store");
+    let Some(target) = cx.dir.logout.get() else { return Step::status(200) };
+    Step::Ready(match redirect(request, target, "logout", 2343) {
+        Verdict::Status(302) => Verdict::Status(307),
+        other => other,
+    })
+}

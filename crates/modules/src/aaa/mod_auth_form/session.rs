@@ -1,0 +1,63 @@
+//! The login in a session.
+//!
+//! Source: `get_session_auth`, `set_session_auth`, `check_site`.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use md5::{Digest, Md5};
+use server::request::Request;
+
+use super::Dir;
+use crate::aaa::mod_authn_core::realm;
+use crate::aaa::password::hex;
+use crate::aaa::provider::Login;
+use crate::session::mod_session;
+
+/// What a session knows of a user.
+pub(super) struct Known {
+    pub user: Option<Vec<u8>>,
+    pub password: Option<Vec<u8>>,
+    /// What proves that the login was correct: [`proof`].
+    site: Option<Vec<u8>>,
+}
+
+fn key(realm: &[u8], name: &str) -> Vec<u8> {
+    [realm, b"-", name.as_bytes()].concat()
+}
+
+/// Reads the login.
+pub(super) fn read(request: &mut Request) -> Known {
+    let realm = realm(request).unwrap_or_default();
+    let session = mod_session::load(request);
+    let value = |name| session.as_ref().and_then(|values| values.borrow().get(&key(&realm, name)));
+    Known { user: value("user"), password: value("pw"), site: value("site") }
+}
+
+/// Writes a login, or removes it.
+pub(super) fn write(dir: &Dir, request: &mut Request, login: Option<&Login>) {
+    let realm = realm(request).unwrap_or_default();
+    let Some(session) = mod_session::load(request) else { return };
+    let site = match (login, dir.site.get()) {
+        (Some(login), Some(site)) => Some(proof(&login.user, site)),
+        _ => None,
+    };
+    let mut session = session.borrow_mut();
+    session.set(&key(&realm, "user"), login.map(|login| login.user.as_slice()));
+    session.set(&key(&realm, "pw"), login.map(|login| login.password.as_slice()));
+    session.set(&key(&realm, "site"), site.as_deref());
+}
+
+/// The MD5 of user name and site passphrase.
+fn proof(user: &[u8], site: &[u8]) -> Vec<u8> {
+    hex(&Md5::digest([user, b":", site].concat()))
+}
+
+impl Known {
+    /// Whether the session was written for this site after a login: the password is not checked
+    /// again.
+    pub fn is_of_site(&self, dir: &Dir) -> bool {
+        let (Some(user), Some(sent), Some(site)) = (&self.user, &self.site, dir.site.get()) else {
+            return false;
+        };
+        self.password.is_some() && verify_slices_are_equal(sent, &proof(user, site)).is_ok()
+    }
+}

@@ -1,0 +1,106 @@
+//! Finds the session of a request.
+//!
+//! Source: `ap_session_load`, `session_cookie_load`.
+
+use std::rc::Rc;
+
+use server::log::Level;
+use server::request::Request;
+
+use super::{Dir, Session, Shared, Store, Values, codec, coding, store};
+
+/// The session that a request has loaded, and its name.
+struct Loaded {
+    name: Vec<u8>,
+    values: Shared,
+}
+
+/// The session of a request; `None` if it has none. A new or broken one is empty.
+pub(crate) fn load(request: &mut Request) -> Option<Shared> {
+    let dir = request.dir_of::<Session>().cloned()?;
+    if !dir.enabled.or(false) {
+        return None;
+    }
+    let uri = bstr::BString::from(request.resource.uri.clone());
+    if !is_included(&dir, &uri) {
+        let message = format_args!("excluded by configuration for: {uri}");
+        request.log::<Session>(Level::Debug, 1814, message);
+        return None;
+    }
+    let configured = store(request).and_then(|store| Some((store, (store.name)(request)?)));
+    let Some((store, (name, forgets))) = configured else {
+        let message = format_args!(
+            "session is enabled but no session modules have been configured, session not loaded: \
+             {uri}"
+        );
+        request.log::<Session>(Level::Warn, 1815, message);
+        return None;
+    };
+    let now_us = i64::try_from(request.engine.handle.clock().wall_us()).unwrap_or(i64::MAX);
+    let known = find(request, &name).filter(|_| !forgets);
+    let values = known.unwrap_or_else(|| read(request, store, name.clone()));
+    let is_over = {
+        let values = values.borrow();
+        values.expiry_us != 0 && values.expiry_us < now_us
+    };
+    let values = if is_over { keep(request, name, Values::default()) } else { values };
+    let max_age = dir.max_age.or(0);
+    if max_age != 0 {
+        let mut values = values.borrow_mut();
+        if values.expiry_us == 0 {
+            values.expiry_us = end_us(now_us, max_age);
+        }
+        values.max_age = max_age;
+    }
+    Some(values)
+}
+
+/// When a session ends that lasts `max_age` seconds from now.
+pub(super) fn end_us(now_us: i64, max_age: i64) -> i64 {
+    now_us.saturating_add(max_age.saturating_mul(1_000_000))
+}
+
+/// Source: `session_included`.
+fn is_included(dir: &Dir, uri: &[u8]) -> bool {
+    let begins = |prefix: &Vec<u8>| uri.starts_with(prefix);
+    let is_included = dir.includes.is_empty() || dir.includes.iter().any(begins);
+    is_included && !dir.excludes.iter().any(begins)
+}
+
+/// The session that was loaded by this request, or one that it was redirected from.
+fn find(request: &Request, name: &[u8]) -> Option<Shared> {
+    let mut of = Some(request);
+    while let Some(request) = of {
+        if let Some(loaded) = request.kept::<Loaded>().filter(|loaded| loaded.name == name) {
+            return Some(loaded.values.clone());
+        }
+        of = request.prev.as_deref();
+    }
+    None
+}
+
+fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Shared {
+    let mut values = Values::default();
+    if let Some(text) = (store.read)(request, &name) {
+        let decoded = match codec(request) {
+            Some(codec) => (codec.decode)(request, text),
+            None => Ok(text),
+        };
+        match decoded {
+            Ok(text) => coding::decode(&text, &mut values),
+            Err(()) => {
+                let uri = bstr::BStr::new(&request.resource.uri);
+                let message =
+                    format_args!("error while decoding the session, session not loaded: {uri}");
+                request.log::<Session>(Level::Error, 1817, message);
+            }
+        }
+    }
+    keep(request, name, values)
+}
+
+fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {
+    let values: Shared = Rc::new(values.into());
+    request.keep(Loaded { name, values: values.clone() });
+    values
+}

@@ -1,0 +1,85 @@
+//! The output filter that saves a session before the head of the response is sent.
+//!
+//! Source: `session_output_filter`, `ap_session_save`.
+
+use server::body::Body;
+use server::filter::OutputFilter;
+use server::log::Level;
+use server::request::Request;
+
+use super::load::end_us;
+use super::{Dir, Session, Shared, codec, coding, load, store};
+
+/// `MOD_SESSION_OUT`
+pub(super) struct Filter;
+
+impl OutputFilter for Filter {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        // Apache saves the session of the main request.
+        if request.main.is_some() {
+            return body;
+        }
+        let Some(dir) = request.dir_of::<Session>().cloned() else { return body };
+        let Some(values) = load(request).filter(|values| !values.borrow().is_written) else {
+            return body;
+        };
+        if let Some(name) = dir.header.get() {
+            take_field(request, name, &values);
+        }
+        save(request, &dir, &values);
+        body
+    }
+}
+
+/// Takes the values of the field of `SessionHeader`.
+fn take_field(request: &mut Request, name: &[u8], values: &Shared) {
+    let out = &mut request.response;
+    let field = out.err_headers_out.get(name).or_else(|| out.headers_out.get(name));
+    let Some(field) = field.map(<[u8]>::to_vec) else { return };
+    out.err_headers_out.unset(name);
+    out.headers_out.unset(name);
+    let mut values = values.borrow_mut();
+    values.is_dirty = true;
+    coding::decode(&field, &mut values);
+}
+
+fn save(request: &mut Request, dir: &Dir, values: &Shared) {
+    let uri = bstr::BString::from(request.resource.uri.clone());
+    let now_us = i64::try_from(request.engine.handle.clock().wall_us()).unwrap_or(i64::MAX);
+    let (text, max_age) = {
+        let mut values = values.borrow_mut();
+        if values.expiry_us != 0 && values.expiry_us < now_us {
+            let message = format_args!(
+                "attempt made to save a session when the session had already expired, session not \
+                 saved: {uri}"
+            );
+            return request.log::<Session>(Level::Warn, 1819, message);
+        }
+        let max_age = dir.max_age.or(0);
+        if max_age == 0 && !values.is_dirty {
+            return;
+        }
+        if max_age != 0 {
+            let end = end_us(now_us, max_age);
+            let interval_us = dir.update_interval.or(0).saturating_mul(1_000_000);
+            let is_early = end.saturating_sub(values.expiry_us) < interval_us;
+            if !values.is_dirty && interval_us > 0 && is_early {
+                return;
+            }
+            (values.expiry_us, values.max_age) = (end, max_age);
+        }
+        (coding::encode(&mut values), values.max_age)
+    };
+    let encoded = match codec(request) {
+        Some(codec) => (codec.encode)(request, text),
+        None => Ok(text),
+    };
+    let Ok(encoded) = encoded else {
+        let message = format_args!("error while encoding the session, session not saved: {uri}");
+        return request.log::<Session>(Level::Error, 1820, message);
+    };
+    if let Some(store) = store(request) {
+        (store.write)(request, &encoded, max_age);
+        values.borrow_mut().is_written = true;
+    }
+}
