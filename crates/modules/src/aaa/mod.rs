@@ -10,6 +10,7 @@ pub mod line;
 pub mod mod_access_compat;
 pub mod mod_allowmethods;
 pub mod mod_auth_basic;
+pub mod mod_auth_digest;
 pub mod mod_auth_form;
 pub mod mod_authn_anon;
 pub mod mod_authn_core;
@@ -33,6 +34,7 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_access_compat::AccessCompat>(),
         module::<mod_allowmethods::Allowmethods>(),
         module::<mod_auth_basic::AuthBasic>(),
+        module::<mod_auth_digest::AuthDigest>(),
         module::<mod_auth_form::AuthForm>(),
         module::<mod_authn_anon::AuthnAnon>(),
         module::<mod_authn_core::AuthnCore>(),

@@ -204,6 +204,10 @@ impl Authenticate for Alias {
         }))
     }
 
+    fn has_digests(&self) -> bool {
+        self.base.has_digests()
+    }
+
     fn realm_hash<'r>(
         &'r self,
         request: &'r mut Request,

@@ -91,6 +91,10 @@ impl Authenticate for Users {
         }))
     }
 
+    fn has_digests(&self) -> bool {
+        true
+    }
+
     fn realm_hash<'r>(
         &'r self,
         request: &'r mut Request,

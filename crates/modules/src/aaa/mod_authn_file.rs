@@ -73,6 +73,10 @@ impl Authenticate for PasswordFile {
         }
     }
 
+    fn has_digests(&self) -> bool {
+        true
+    }
+
     fn realm_hash<'r>(
         &'r self,
         request: &'r mut Request,

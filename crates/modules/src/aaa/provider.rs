@@ -81,6 +81,11 @@ pub trait Authenticate: Send + Sync {
         login: &'r Login,
     ) -> Pending<'r, Authn>;
 
+    /// Whether the provider has digests. Default: no.
+    fn has_digests(&self) -> bool {
+        false
+    }
+
     /// Looks up the digest of a user in a realm; `None` if the provider has no digests.
     fn realm_hash<'r>(
         &'r self,

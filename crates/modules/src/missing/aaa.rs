@@ -4,11 +4,6 @@ use server::missing::{Missing, missing};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
-    missing!(
-        "auth_digest",
-        "AuthDigestAlgorithm AuthDigestDomain AuthDigestNcCheck AuthDigestNonceLifetime \
-         AuthDigestProvider AuthDigestQop AuthDigestShmemSize"
-    ),
     missing!("authn_dbd", "AuthDBDUserPWQuery AuthDBDUserRealmQuery").providers("dbd"),
     missing!(
         "authn_socache",

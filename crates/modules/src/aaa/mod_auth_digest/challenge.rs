@@ -1,0 +1,101 @@
+//! The header field of a 401. Source: `note_digest_auth_failure`.
+
+use server::request::{Proxied, Request};
+
+use super::clients::{self, Client};
+use super::field::{Sent, read};
+use super::{Own, nonce, own};
+use crate::aaa::mod_auth_basic::is_forward;
+use crate::aaa::mod_authn_core::realm;
+
+/// The opaque value that a client has sent.
+pub(super) enum Opaque {
+    /// None.
+    New,
+    /// That of a client which is not known, or no longer.
+    Lost,
+    /// That of a client.
+    Of(Client, Vec<u8>),
+}
+
+impl Opaque {
+    /// Looks the client up.
+    pub fn of(sent: Option<&[u8]>) -> Opaque {
+        let Some(text) = sent else { return Opaque::New };
+        let digits = std::str::from_utf8(text).unwrap_or_default();
+        match u64::from_str_radix(digits, 16).ok().and_then(Client::find) {
+            Some(client) => Opaque::Of(client, text.to_vec()),
+            None => Opaque::Lost,
+        }
+    }
+}
+
+/// Asks for a login, for other modules.
+pub(super) fn ask_again(request: &mut Request) {
+    let own = own(request);
+    let sent = match request.head.headers_in.get(name_of_sent(request)).map(read) {
+        Some(Sent::Whole(sent)) => sent.opaque,
+        _ => None,
+    };
+    let opaque = Opaque::of(sent.as_deref());
+    ask(request, &own, opaque, false);
+}
+
+/// The name of the field with credentials.
+pub(super) fn name_of_sent(request: &Request) -> &'static [u8] {
+    if is_forward(request) { b"Proxy-Authorization" } else { b"Authorization" }
+}
+
+/// Asks for a login. `is_stale` tells the client that its password was right.
+pub(super) fn ask(request: &mut Request, own: &Own, opaque: Opaque, is_stale: bool) {
+    let quoted = realm(request).unwrap_or_default();
+    let (client, text, is_stale) = match opaque {
+        Opaque::New if !own.knows_clients() => (None, Vec::new(), is_stale),
+        Opaque::New => named(Client::new(), is_stale),
+        Opaque::Lost => named(Client::new(), true),
+        Opaque::Of(client, text) => (Some(client), text, is_stale),
+    };
+    let Some(nonce) = fresh(request, own, client, &text) else { return };
+    let part = |name: &str, value: &[u8]| match value.is_empty() {
+        true => Vec::new(),
+        false => [b", ", name.as_bytes(), b"=\"", value, b"\""].concat(),
+    };
+    let domain = if request.resource.proxied == Proxied::No { own.domain.as_slice() } else { b"" };
+    let field = [
+        &b"Digest realm=\""[..],
+        &quoted,
+        b"\", nonce=\"",
+        &nonce,
+        b"\", algorithm=MD5",
+        &part("opaque", &text),
+        &part("domain", domain),
+        if is_stale { b", stale=true" } else { b"" },
+        b", qop=\"auth\"",
+    ]
+    .concat();
+    let name: &[u8] = if is_forward(request) { b"Proxy-Authenticate" } else { b"WWW-Authenticate" };
+    request.response.err_headers_out.add(name, &field);
+}
+
+fn named(client: Option<Client>, is_stale: bool) -> (Option<Client>, Vec<u8>, bool) {
+    let text = client.map(|client| format!("{:x}", client.number).into_bytes());
+    (client, text.unwrap_or_default(), is_stale)
+}
+
+/// A new nonce.
+pub(super) fn fresh(
+    request: &mut Request,
+    own: &Own,
+    client: Option<Client>,
+    opaque: &[u8],
+) -> Option<Vec<u8>> {
+    let realm = realm(request).unwrap_or_default();
+    if own.lifetime_s != 0 {
+        return nonce::make(request.time_us, &realm, opaque);
+    }
+    let number = clients::next_once()?;
+    if let Some(client) = client {
+        client.expect_once(number);
+    }
+    nonce::make(number, &realm, opaque)
+}

@@ -1,0 +1,67 @@
+//! Whether the URI of credentials is that of the request.
+
+use bstr::BStr;
+use server::log::Level;
+use server::request::Request;
+use wire::method::Method;
+use wire::uri::{Slashes, Target, unescape_query, unescape_url};
+
+use super::AuthDigest;
+use super::field::Credentials;
+
+/// The request that a client has sent, of those that it was redirected to.
+pub(super) fn first(request: &Request) -> &Request {
+    let mut first = request;
+    while let Some(prev) = &first.prev {
+        first = prev;
+    }
+    first
+}
+
+/// The status if the URI of the credentials is not that of the request.
+pub(super) fn refuse_target(request: &Request, sent: &Credentials) -> Option<u16> {
+    if request.main.is_some() {
+        // The credentials were compared with the main request.
+        return None;
+    }
+    let asked = &first(request).head.unparsed_uri;
+    if *asked == sent.uri {
+        return None;
+    }
+    let shown = BStr::new(&sent.uri);
+    let Ok(target) = Target::parse(&sent.uri) else {
+        let message = format_args!("invalid uri <{shown}> in Authorization header");
+        request.log::<AuthDigest>(Level::Error, 1783, message);
+        return Some(400);
+    };
+    if request.head.method != Method::CONNECT && is_same(request, &target, asked) {
+        return None;
+    }
+    let number = if request.head.method == Method::CONNECT { 1785 } else { 1786 };
+    let asked = BStr::new(asked);
+    let message = format_args!("uri mismatch - <{shown}> does not match request-uri <{asked}>");
+    request.log::<AuthDigest>(Level::Error, number, message);
+    Some(400)
+}
+
+/// Whether host, path and query are the same.
+fn is_same(request: &Request, target: &Target<'_>, asked: &[u8]) -> bool {
+    let Ok(asked) = Target::parse(asked) else { return false };
+    let path = |target: &Target<'_>| {
+        let mut path = target.path.unwrap_or_default().to_vec();
+        unescape_url(&mut path, Slashes::Decode).ok().map(|()| path)
+    };
+    let query = |target: &Target<'_>| {
+        target.query.map(|query| {
+            let mut text = query.to_vec();
+            let _ = unescape_query(&mut text);
+            text
+        })
+    };
+    let is_host = match (target.host, request.hostname.as_deref()) {
+        (None, _) => true,
+        (Some(host), Some(name)) => host.is_empty() || name.eq_ignore_ascii_case(host),
+        (Some(host), None) => host.is_empty(),
+    };
+    is_host && path(target) == path(&asked) && query(target) == query(&asked)
+}
