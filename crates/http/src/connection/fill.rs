@@ -120,6 +120,8 @@ pub(super) fn record(active: &Active, request: &Request) {
     let Some(recorder) = request.engine.recording() else { return };
     let why = if !fast::is_cacheable(active) {
         Some("only responses to GET and HEAD without a body are cached")
+    } else if !is_whole(request) {
+        Some("a filter changes what was cut into ranges")
     } else if !has_own_query(active, request) {
         Some("the response depends on the query")
     } else {

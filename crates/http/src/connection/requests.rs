@@ -312,7 +312,9 @@ pub(super) async fn make(
         filter::apply_all(request).await;
         fill::store(connection, active, request, fill).await;
     } else if connection.engine.recorder.is_some() {
-        filter::apply_all(request).await;
+        if fill::is_whole(request) {
+            filter::apply_all(request).await;
+        }
         fill::record(active, request);
     }
     byterange::attach(request);

@@ -1,0 +1,155 @@
+//! Logins by digests and forms, over several processes: what one has given, all accept; a replay is
+//! refused by all.
+
+use std::time::Duration;
+
+use md5::{Digest, Md5};
+
+use crate::client::Answer;
+use crate::site::Site;
+
+const PROCESSES: &str = "LoadModule mpm_prefork_module modules/mod_mpm_prefork.so\n\
+    StartServers 3\nServerLimit 3\nMaxRequestWorkers 3\n";
+
+/// `@USERS@` in the configuration is the file with these users.
+fn site(name: &str, modules: &[&str], users: &str, config: &str) -> Site {
+    let site = Site::new(name);
+    site.write("users", users);
+    let config = config.replace("@USERS@", &site.path("users").display().to_string());
+    let common = ["authz_core", "authn_core", "authn_file", "authz_user"];
+    let modules: String = common
+        .iter()
+        .chain(modules)
+        .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"))
+        .collect();
+    site.configure(&format!("{PROCESSES}{modules}{config}"));
+    site
+}
+
+/// Asks on a connection of its own, which any process may accept.
+fn ask(site: &Site, request: &str) -> Answer {
+    let mut client = site.client();
+    client.send(request.as_bytes()).unwrap();
+    client.answer().unwrap()
+}
+
+fn get(site: &Site, path: &str, field: &str) -> Answer {
+    ask(site, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{field}\r\n"))
+}
+
+fn md5(text: &str) -> String {
+    Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The quoted value of a parameter.
+fn parameter<'f>(field: &'f str, name: &str) -> &'f str {
+    let (_, rest) = field.split_once(&format!("{name}=\"")).unwrap();
+    rest.split('"').next().unwrap()
+}
+
+/// Credentials for a challenge, or for the nonce that followed it.
+fn credentials(challenge: &str, nonce: &str, path: &str, count: u32) -> String {
+    let hash = md5("alice:Realm:test");
+    let of = md5(&format!("GET:{path}"));
+    let response = md5(&format!("{hash}:{nonce}:{count:08x}:abc:auth:{of}"));
+    let opaque = match challenge.contains("opaque=") {
+        true => format!(", opaque=\"{}\"", parameter(challenge, "opaque")),
+        false => String::new(),
+    };
+    format!(
+        "Authorization: Digest username=\"alice\", realm=\"Realm\", nonce=\"{nonce}\", \
+         uri=\"{path}\", response=\"{response}\", qop=auth, nc={count:08x}, cnonce=\"abc\"\
+         {opaque}\r\n"
+    )
+}
+
+#[test]
+fn digests_are_accepted_by_all_processes_and_counted_by_all() {
+    let users = format!("alice:Realm:{}\n", md5("alice:Realm:test"));
+    let config = "<Location />\nAuthType Digest\nAuthName Realm\nAuthUserFile @USERS@\n\
+                  Require valid-user\n</Location>\n\
+                  <Location /counted>\nAuthDigestNcCheck On\n</Location>\n\
+                  <Location /once>\nAuthDigestNonceLifetime 0\n</Location>\n\
+                  <Location /short>\nAuthDigestNonceLifetime 1\n</Location>\n";
+    let mut site = site("credentials-digest", &["auth_digest"], &users, config);
+    for page in ["plain", "counted", "once", "short"] {
+        site.write(&format!("htdocs/{page}"), page);
+    }
+    site.start();
+    let challenge = |path| {
+        let refused = get(&site, path, "");
+        assert_eq!(refused.status, 401);
+        refused.field("WWW-Authenticate").unwrap().to_owned()
+    };
+    let status = |path, credentials: &str| get(&site, path, credentials).status;
+
+    let plain = challenge("/plain");
+    let right = credentials(&plain, parameter(&plain, "nonce"), "/plain", 1);
+    for _ in 0..6 {
+        let accepted = get(&site, "/plain", &right);
+        assert_eq!((accepted.status, accepted.body.as_slice()), (200, &b"plain"[..]));
+        assert!(accepted.field("Authentication-Info").unwrap().contains("rspauth="));
+    }
+    assert_eq!(status("/plain", &right.replace("response=\"", "response=\"0")), 401);
+
+    let counted = challenge("/counted");
+    let count = |count| credentials(&counted, parameter(&counted, "nonce"), "/counted", count);
+    assert_eq!(status("/counted", &count(1)), 200);
+    for _ in 0..6 {
+        assert_eq!(status("/counted", &count(1)), 401);
+    }
+    assert_eq!(status("/counted", &count(3)), 200);
+    assert_eq!(status("/counted", &count(2)), 401);
+
+    let once = challenge("/once");
+    let first = credentials(&once, parameter(&once, "nonce"), "/once", 1);
+    let accepted = get(&site, "/once", &first);
+    assert_eq!(accepted.status, 200);
+    let next = parameter(accepted.field("Authentication-Info").unwrap(), "nextnonce").to_owned();
+    let second = credentials(&once, &next, "/once", 1);
+    assert_eq!(status("/once", &second), 200);
+    assert_eq!((status("/once", &second), status("/once", &first)), (401, 401));
+
+    let short = challenge("/short");
+    let right = credentials(&short, parameter(&short, "nonce"), "/short", 1);
+    assert_eq!(status("/short", &right), 200);
+    std::thread::sleep(Duration::from_millis(1100));
+    let stale = get(&site, "/short", &right);
+    assert_eq!(stale.status, 401);
+    assert!(stale.field("WWW-Authenticate").unwrap().contains("stale=true"));
+}
+
+#[test]
+fn a_login_by_form_lasts_as_long_as_its_session() {
+    let modules = ["auth_form", "session", "session_cookie", "session_crypto", "request"];
+    let users = "alice:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n";
+    let config = "<Location />\nAuthType form\nAuthName realm\nAuthUserFile @USERS@\nSession On\n\
+                  SessionMaxAge 2\nSessionCookieName session path=/\n\
+                  SessionCryptoPassphrase secret\nRequire valid-user\n</Location>\n";
+    let mut site = site("credentials-form", &modules, users, config);
+    site.write("htdocs/page", "page");
+    site.start();
+    let form = "httpd_username=alice&httpd_password=test";
+    let post = format!(
+        "POST /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\n\r\n{form}",
+        form.len()
+    );
+    assert_eq!(get(&site, "/page", "").status, 401);
+    let accepted = ask(&site, &post);
+    assert_eq!((accepted.status, accepted.body.as_slice()), (200, &b"page"[..]));
+    let cookie = accepted.field("Set-Cookie").unwrap().split(';').next().unwrap().to_owned();
+    assert!(!cookie.contains("alice") && !cookie.contains("test"));
+    for _ in 0..6 {
+        assert_eq!(get(&site, "/page", &format!("Cookie: {cookie}\r\n")).status, 200);
+    }
+    let start = "session=".len();
+    for at in (start..cookie.len()).step_by(7) {
+        let mut changed = cookie.clone().into_bytes();
+        changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(changed).unwrap();
+        assert_eq!(get(&site, "/page", &format!("Cookie: {changed}\r\n")).status, 401, "{at}");
+    }
+    std::thread::sleep(Duration::from_millis(2100));
+    assert_eq!(get(&site, "/page", &format!("Cookie: {cookie}\r\n")).status, 401);
+}
