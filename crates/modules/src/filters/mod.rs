@@ -3,6 +3,7 @@
 mod compressed;
 pub mod mod_brotli;
 pub mod mod_buffer;
+pub mod mod_charset_lite;
 pub mod mod_data;
 pub mod mod_deflate;
 pub mod mod_ext_filter;
@@ -24,6 +25,7 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
     vec![
         module::<mod_brotli::Brotli>(),
         module::<mod_buffer::Buffer>(),
+        module::<mod_charset_lite::CharsetLite>(),
         module::<mod_data::Data>(),
         module::<mod_filter::Filter>(),
         module::<mod_deflate::Deflate>(),

@@ -7,8 +7,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("bucketeer", ""),
     missing!("case_filter", "CaseFilter").filters(&[withholding("CASEFILTER")]),
     missing!("case_filter_in", "CaseFilterIn"),
-    missing!("charset_lite", "CharsetDefault CharsetOptions CharsetSourceEnc")
-        .filters(&[withholding("XLATEOUT")]),
     missing!("dav", "DAV DAVBasePath DAVDepthInfinity DAVLockDiscovery DAVMinTimeout")
         .satisfied(&[("DAV", "off")])
         .handlers("dav-handler"),
