@@ -62,6 +62,8 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_suexec/running", "as above"),
     ("mod_suexec/running_prefork", "as above"),
     ("mod_suexec/userdir", "as above"),
+    ("mod_auth_digest/refused: Fields, 8", "explain has no memory that processes share"),
+    ("mod_auth_digest/refused: Fields, 9", "as above"),
     ("core/lookups", "names that one request has looked up are known to the next"),
     ("mod_heartmonitor/file", "explain does not write the file"),
     ("mod_include/vary: Compressed", "the server lacks the field, too: tests/GAPS"),

@@ -1,7 +1,7 @@
 //! docs/compat.md: every module and directive of Apache 2.4, and its state in this server.
 
 use super::csv::Reference;
-use super::page::{NOTE, anchor, cell};
+use super::page::{NOTE, OWN, anchor, cell};
 use super::row::{Dump, Row, State};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +25,9 @@ pub fn render(dump: &Dump, reference: &[Reference]) -> String {
     page.push_str(&overview(dump, &modules, &missing, &lines));
     for (module, lines) in &modules {
         if !missing.contains(module) && !ELSEWHERE.contains(module) {
+            let origin = if OWN.contains(module) { "Apache has no such module.\n\n" } else { "" };
             page.push_str(&format!(
-                "\n## {module}\n\n| directive | state | note |\n|---|---|---|\n"
+                "\n## {module}\n\n{origin}| directive | state | note |\n|---|---|---|\n"
             ));
             lines.iter().for_each(|line| page.push_str(&line.render()));
         }

@@ -39,7 +39,7 @@ fn origin(module: &str) -> String {
     if let Some(name) = module.strip_prefix("mod_").filter(|name| *name != "so") {
         facts.push(format!("- Load: `LoadModule {name}_module modules/{module}.so`"));
     }
-    if module != OWN {
+    if !OWN.contains(&module) {
         facts.push(format!(
             "- Apache's page: <https://httpd.apache.org/docs/2.4/mod/{module}.html>"
         ));
@@ -47,8 +47,8 @@ fn origin(module: &str) -> String {
     if facts.is_empty() { String::new() } else { format!("{}\n\n", facts.join("\n")) }
 }
 
-/// The module that Apache does not have.
-const OWN: &str = "loop";
+/// The modules that Apache does not have.
+pub const OWN: [&str; 2] = ["loop", "mod_zstd"];
 
 /// The index: every module with its purpose and its directives.
 pub fn index(modules: &BTreeMap<&str, Vec<&Row>>, chapters: &Chapters) -> String {
