@@ -11,7 +11,7 @@ use crate::site::Site;
 fn broken() -> Site {
     let site = Site::new("messages");
     site.configure(
-        "LoadModule session_module modules/mod_session.so\nFrobnicate\n  DocumntRoot /nowhere",
+        "LoadModule ident_module modules/mod_ident.so\nFrobnicate\n  DocumntRoot /nowhere",
     );
     site
 }
@@ -62,7 +62,7 @@ fn a_pipe_gets_the_lines_of_apache() {
                    included in the server configuration\n  help: did you mean DocumentRoot?\n";
     assert!(said.contains(&(place + invalid)), "{said}");
     let warned = format!(
-        "AH20120: Tamarack does not have mod_session yet: its directives are errors \
+        "AH20120: Tamarack does not have mod_ident yet: its directives are errors \
                           (line {} of {})\n",
         line - 2,
         file.display()
@@ -75,13 +75,13 @@ fn a_pipe_gets_the_lines_of_apache() {
 fn what_is_not_here_is_named_with_its_module() {
     let yet = "which Tamarack does not have yet\n";
     for (line, hint) in [
-        ("Session On", format!("Session belongs to mod_session, {yet}")),
+        ("IdentityCheck On", format!("IdentityCheck belongs to mod_ident, {yet}")),
         ("<MDomain x>\n</MDomain>", format!("<MDomain> belongs to mod_md, {yet}")),
         ("CacheEnabl disk /", format!("did you mean CacheEnable? It belongs to mod_cache, {yet}")),
         ("<Location />\nRequire ldap-user x\n</Location>", format!("mod_authnz_ldap, {yet}")),
         (
-            "<Location />\nAuthBasicProvider dbm\n</Location>",
-            format!("dbm belongs to mod_authn_dbm, {yet}"),
+            "<Location />\nAuthBasicProvider dbd\n</Location>",
+            format!("dbd belongs to mod_authn_dbd, {yet}"),
         ),
         ("LoadModule rewite_module x.so", "did you mean rewrite_module?\n".to_owned()),
         ("LoadModule php_module x.so", "www.sock|fcgi://localhost\"\n".to_owned()),
