@@ -111,6 +111,10 @@ impl Rule {
                 }
                 None => all.text.extend_from_slice(part),
             }
+            // Apache limits each part alone, so that rules could multiply a line.
+            if any && all.text.len() > limits.line_bytes {
+                return Err(Wrong::TooLong);
+            }
             if all.ends.last() != Some(&all.text.len()) || part.is_empty() {
                 all.ends.push(all.text.len());
             }
@@ -262,6 +266,7 @@ mod tests {
         ) {
             let rules = [rule(&one, &to, &flags), rule(&two, &one, "q"), rule("a", &to, "")];
             if let Ok(out) = replaced(&rules, &line, 40) {
+                // Behind the last match of a single rule, the rest of the line is not counted.
                 proptest::prop_assert!(out.len() <= 80, "{}", out);
             }
         }
