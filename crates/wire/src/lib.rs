@@ -18,6 +18,7 @@ pub mod etag;
 pub mod fastcgi;
 pub mod field_lines;
 pub mod ftp;
+pub mod h2;
 pub mod host;
 pub mod list;
 pub mod method;

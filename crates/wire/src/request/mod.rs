@@ -9,6 +9,7 @@ mod flags;
 mod line;
 mod parser;
 mod previous;
+mod streamed;
 #[cfg(test)]
 mod tests;
 

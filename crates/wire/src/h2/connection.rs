@@ -1,0 +1,238 @@
+//! A connection's state.
+
+use std::collections::VecDeque;
+
+use super::hpack::{Decoder, Encoder};
+use super::ledger::Ledger;
+use super::settings::{self, Settings};
+use super::stream::Stream;
+use super::window::{INITIAL_BYTES, ReceiveWindow, SendWindow};
+use super::{Code, StreamId, frame};
+use crate::request::{HeadError, HeadLimits, RequestHead};
+use crate::table::Table;
+
+/// Streams that this end has reset most recently, on which frames may still be on their way.
+pub(super) const RESETS_REMEMBERED: usize = 64;
+
+/// Limits of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most requests at a time (`H2MaxSessionStreams`).
+    pub streams: u32,
+    /// Bytes of a request's body that may wait for its handler (`H2WindowSize`).
+    pub window_bytes: u32,
+    /// The same for all requests together.
+    pub connection_window_bytes: u32,
+    /// Bytes of payload in a DATA frame (`H2MaxDataFrameLen`).
+    pub data_bytes: usize,
+    /// Limits of a request's head.
+    pub head: HeadLimits,
+    /// Bytes of all heads of a connection's current requests; further ones are refused.
+    pub heads_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            streams: 100,
+            window_bytes: INITIAL_BYTES,
+            connection_window_bytes: 1024 * 1024,
+            data_bytes: frame::PAYLOAD_BYTES,
+            head: HeadLimits::default(),
+            heads_bytes: 1024 * 1024,
+        }
+    }
+}
+
+/// What the client has sent.
+#[derive(Debug)]
+pub enum Event {
+    /// A request.
+    Request {
+        /// Its stream.
+        stream: StreamId,
+        /// Its head.
+        head: Box<RequestHead>,
+        /// Why it is to be refused, by a response.
+        refusal: Option<Box<HeadError>>,
+        /// Whether it has no body.
+        ends: bool,
+    },
+    /// A piece of a request's body. Tell [`Connection::taken`] once it is no longer needed.
+    Data {
+        /// The request's stream.
+        stream: StreamId,
+        /// The piece; it may be empty at the end.
+        bytes: Vec<u8>,
+        /// Whether the body ends with it.
+        ends: bool,
+    },
+    /// The trailer fields, which end a request's body.
+    Trailers {
+        /// The request's stream.
+        stream: StreamId,
+        /// The fields.
+        fields: Table,
+    },
+    /// The request is of no interest any more, or was invalid: no response can be sent.
+    Reset {
+        /// The request's stream.
+        stream: StreamId,
+    },
+    /// More may be sent: on a stream, or on the connection (0).
+    Window {
+        /// The stream, or 0.
+        stream: StreamId,
+    },
+    /// The client will send no more requests.
+    Leaves,
+}
+
+/// Why the connection ends: the code for the client, and the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure(pub Code, pub &'static str);
+
+/// What is expected next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Preface,
+    FirstSettings,
+    Frames,
+}
+
+/// A block of fields of which more is to come.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub stream: StreamId,
+    pub ends: bool,
+    pub bytes: Vec<u8>,
+    /// CONTINUATION frames so far.
+    pub frames: usize,
+}
+
+/// One connection, as the server sees it.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) limits: Limits,
+    pub(super) phase: Phase,
+    /// By number, the smallest first.
+    pub(super) streams: Vec<Stream>,
+    /// The last stream that the client has begun.
+    pub(super) last: StreamId,
+    /// The streams that were reset here.
+    pub(super) reset: VecDeque<StreamId>,
+    pub(super) block: Option<Block>,
+    pub(super) decoder: Decoder,
+    pub(super) encoder: Encoder,
+    /// The client's settings.
+    pub(super) peer: Settings,
+    pub(super) receive_window: ReceiveWindow,
+    pub(super) send_window: SendWindow,
+    pub(super) ledger: Ledger,
+    pub(super) events: VecDeque<Event>,
+    /// The last stream that is served, once the client was asked to leave.
+    pub(super) goaway: Option<StreamId>,
+    pub(super) failure: Option<Failure>,
+    /// What is to be sent, in order. The caller removes what it has sent.
+    pub output: Vec<u8>,
+}
+
+impl Connection {
+    /// Returns a connection, whose output has the server's settings. `now_ms` is the time on any
+    /// clock, which [`Connection::receive`] continues.
+    pub fn new(limits: Limits, now_ms: u64) -> Connection {
+        let mut connection = Connection {
+            phase: Phase::Preface,
+            streams: Vec::new(),
+            last: 0,
+            reset: VecDeque::new(),
+            block: None,
+            decoder: Decoder::new(),
+            encoder: Encoder::new(),
+            peer: Settings::default(),
+            receive_window: ReceiveWindow::new(limits.connection_window_bytes.max(INITIAL_BYTES)),
+            send_window: SendWindow::new(INITIAL_BYTES),
+            ledger: Ledger::new(now_ms),
+            events: VecDeque::new(),
+            goaway: None,
+            failure: None,
+            output: Vec::new(),
+            limits,
+        };
+        connection.begin();
+        connection
+    }
+
+    fn begin(&mut self) {
+        let settings = [
+            (settings::MAX_CONCURRENT_STREAMS, self.limits.streams),
+            (settings::INITIAL_WINDOW_SIZE, self.limits.window_bytes),
+            (settings::NO_RFC7540_PRIORITIES, 1),
+        ];
+        let mut payload = Vec::new();
+        for (identifier, value) in settings {
+            payload.extend_from_slice(&identifier.to_be_bytes());
+            payload.extend_from_slice(&value.to_be_bytes());
+        }
+        frame::write(frame::kind::SETTINGS, 0, 0, &payload, &mut self.output);
+        let more = self.limits.connection_window_bytes.saturating_sub(INITIAL_BYTES);
+        if more > 0 {
+            frame::write_window(0, more, &mut self.output);
+        }
+    }
+
+    /// The next event.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Why the connection ends, once it does. The rest of the output is to be sent, and nothing is
+    /// to be received any more.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// The last stream that the client has begun.
+    pub fn last_stream(&self) -> StreamId {
+        self.last
+    }
+
+    /// Whether the client has begun to speak HTTP/2.
+    pub fn has_begun(&self) -> bool {
+        self.phase == Phase::Frames
+    }
+
+    /// Whether a block of fields has begun and is not complete.
+    pub fn is_in_head(&self) -> bool {
+        self.block.is_some()
+    }
+
+    pub(super) fn find(&mut self, id: StreamId) -> Option<&mut Stream> {
+        let at = self.streams.binary_search_by_key(&id, |stream| stream.id).ok()?;
+        self.streams.get_mut(at)
+    }
+
+    /// Ends the connection.
+    pub fn fail(&mut self, Failure(code, why): Failure) {
+        if self.failure.is_none() {
+            frame::write_goaway(self.last, code, why, &mut self.output);
+            self.failure = Some(Failure(code, why));
+        }
+    }
+
+    /// Resets a stream and remembers that.
+    pub(super) fn write_reset(&mut self, id: StreamId, code: Code) {
+        frame::write_reset(id, code, &mut self.output);
+        if self.reset.len() == RESETS_REMEMBERED {
+            self.reset.pop_front();
+        }
+        self.reset.push_back(id);
+    }
+
+    /// Returns what was received and is not needed to the connection's window.
+    pub(super) fn return_to_connection(&mut self, bytes: usize) {
+        if let Some(grant) = self.receive_window.give_back(bytes) {
+            frame::write_window(0, grant, &mut self.output);
+        }
+    }
+}

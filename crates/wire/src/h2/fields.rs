@@ -1,0 +1,223 @@
+//! The fields of a request (RFC 9113 section 8): a block that was decoded becomes a head, as one of
+//! HTTP/1 would be.
+
+use super::hpack::ENTRY_OVERHEAD_BYTES;
+use crate::chars::{decimal, is_token_string, trim_blanks};
+use crate::request::{HeadError, HeadLimits, HeadOptions, LogLevel, RequestHead};
+use crate::table::Table;
+
+/// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
+const OF_CONNECTION: [&[u8]; 5] =
+    [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
+
+/// The least limit of a head, bytes.
+const LIST_BYTES_LEAST: usize = 64 * 1024;
+
+/// How many times the limit of a head a block may have until decoding ends: up to there the client
+/// gets a response.
+const REFUSED_TIMES: usize = 4;
+
+const TOO_LARGE: &str = "Size of a request header field exceeds server limit.";
+const TOO_MANY: &str = "The number of request header fields exceeds this server's limit.";
+
+/// The limit of a head: names, values and [`ENTRY_OVERHEAD_BYTES`] for each field.
+pub(super) fn list_bytes(limits: &HeadLimits) -> usize {
+    limits.field_bytes.max(limits.line_bytes).saturating_mul(4).max(LIST_BYTES_LEAST)
+}
+
+/// The fields of a block while it is decoded.
+pub(super) struct Fields {
+    limits: HeadLimits,
+    table: Table,
+    method: Option<Vec<u8>>,
+    scheme: Option<Vec<u8>>,
+    authority: Option<Vec<u8>>,
+    path: Option<Vec<u8>>,
+    /// The parts of `Cookie`, joined (RFC 9113 section 8.2.3).
+    cookies: Vec<u8>,
+    count: usize,
+    bytes: usize,
+    has_regular: bool,
+    is_malformed: bool,
+    refusal: Option<Box<HeadError>>,
+}
+
+/// A request whose fields are valid.
+pub(super) struct Request {
+    pub head: Box<RequestHead>,
+    pub refusal: Option<Box<HeadError>>,
+    /// The length that it announces, bytes.
+    pub announced: Option<u64>,
+}
+
+impl Fields {
+    pub fn new(limits: HeadLimits) -> Fields {
+        Fields {
+            limits,
+            table: Table::new(),
+            method: None,
+            scheme: None,
+            authority: None,
+            path: None,
+            cookies: Vec::new(),
+            count: 0,
+            bytes: 0,
+            has_regular: false,
+            is_malformed: false,
+            refusal: None,
+        }
+    }
+
+    /// Bytes of the fields, as far as they are kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes a field; false if it is time to give up. Beyond a limit nothing is kept.
+    pub fn take(&mut self, name: &[u8], value: &[u8]) -> bool {
+        self.bytes += name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
+        let limit = list_bytes(&self.limits);
+        if self.bytes > limit {
+            self.refuse(HeadError::new(431, 563, LogLevel::Info, "Request header is too large"));
+            return self.bytes <= limit * REFUSED_TIMES;
+        }
+        match name.strip_prefix(b":") {
+            Some(pseudo) => self.take_pseudo(pseudo, value),
+            None => self.take_regular(name, trim_blanks(value)),
+        }
+        true
+    }
+
+    fn refuse(&mut self, error: Box<HeadError>) {
+        self.refusal.get_or_insert(error);
+    }
+
+    fn take_pseudo(&mut self, name: &[u8], value: &[u8]) {
+        let to = match name {
+            b"method" => &mut self.method,
+            b"scheme" => &mut self.scheme,
+            b"authority" => &mut self.authority,
+            b"path" => &mut self.path,
+            _ => {
+                self.is_malformed = true;
+                return;
+            }
+        };
+        // Each one comes once, and before all other fields.
+        self.is_malformed |= to.is_some() || self.has_regular;
+        let is_long = value.len() > self.limits.line_bytes;
+        *to = Some(value.get(..self.limits.line_bytes).unwrap_or(value).to_vec());
+        if is_long {
+            let message = format!(
+                "request failed: client's request-line exceeds LimitRequestLine (longer than {})",
+                self.limits.line_bytes
+            );
+            self.refuse(HeadError::new(414, 565, LogLevel::Info, message));
+        }
+    }
+
+    fn take_regular(&mut self, name: &[u8], value: &[u8]) {
+        self.has_regular = true;
+        self.count += 1;
+        let is_valid_name = is_token_string(name) && !name.iter().any(u8::is_ascii_uppercase);
+        let is_valid_value = !value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
+        let is_allowed = !OF_CONNECTION.contains(&name)
+            && (name != b"te" || value.eq_ignore_ascii_case(b"trailers"));
+        if !is_valid_name || !is_valid_value || !is_allowed {
+            self.is_malformed = true;
+            return;
+        }
+        if self.limits.fields != 0 && self.count > self.limits.fields {
+            let message = "Number of request headers exceeds LimitRequestFields";
+            let error = HeadError::new(431, 563, LogLevel::Info, message);
+            return self.refuse(error.with_notes(TOO_MANY));
+        }
+        if name.len() + value.len() > self.limits.field_bytes {
+            let shown = name.get(..name.len().min(80)).unwrap_or_default();
+            let message = [b"Request header exceeds LimitRequestFieldSize: ", shown].concat();
+            let error = HeadError::new(431, 561, LogLevel::Info, message);
+            return self.refuse(error.with_notes(TOO_LARGE));
+        }
+        if name == b"cookie" {
+            if !self.cookies.is_empty() {
+                self.cookies.extend_from_slice(b"; ");
+            }
+            self.cookies.extend_from_slice(value);
+            return;
+        }
+        self.table.add(&camel_case(name), value);
+    }
+
+    /// The request; `None` if it is malformed (RFC 9113 section 8.1.1). `ends`: it has no body.
+    pub fn into_request(mut self, options: &HeadOptions<'_>, ends: bool) -> Option<Request> {
+        let method = self.method.take().filter(|_| !self.is_malformed)?;
+        let target = self.target(&method)?;
+        let announced = match self.table.get(b"Content-Length") {
+            Some(length) => Some(decimal(length)?),
+            None => None,
+        };
+        let has_two = self.table.get_all(b"Content-Length").nth(1).is_some();
+        if has_two || ends && announced.is_some_and(|length| length > 0) {
+            return None;
+        }
+        if let Some(authority) = &self.authority {
+            self.table.set(b"Host", authority);
+        }
+        if !self.cookies.is_empty() {
+            self.table.add(b"Cookie", &self.cookies);
+        }
+        match (ends, announced) {
+            // Handlers learn by the fields whether there is a body.
+            (false, None) => self.table.add(b"Transfer-Encoding", b"chunked"),
+            (true, None) if self.table.contains(b"Content-Type") => {
+                self.table.add(b"Content-Length", b"0");
+            }
+            _ => {}
+        }
+        let mut head = Box::new(RequestHead::new());
+        let made = head.set_streamed(&method, &target, self.table, &self.limits, options);
+        let is_http = |scheme: &Vec<u8>| {
+            scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
+        };
+        let has_scheme = self.scheme.is_none_or(|scheme| is_http(&scheme));
+        let mut refusal = self.refusal.or(made.err());
+        if !has_scheme && refusal.is_none() {
+            let message = "the scheme of the request is neither http nor https";
+            refusal = Some(HeadError::new(400, 10379, LogLevel::Debug, message));
+        }
+        Some(Request { head, refusal, announced })
+    }
+
+    /// What stands between method and version in a request line.
+    fn target(&mut self, method: &[u8]) -> Option<Vec<u8>> {
+        if method == b"CONNECT" {
+            let is_plain = self.scheme.is_none() && self.path.is_none();
+            return self.authority.take().filter(|_| is_plain);
+        }
+        self.scheme.as_ref()?;
+        let path = self.path.take()?;
+        let is_valid = path.starts_with(b"/") || path == b"*" && method == b"OPTIONS";
+        is_valid.then_some(path)
+    }
+
+    /// The fields behind a body; `None` if they are malformed.
+    pub fn into_trailers(self) -> Option<Table> {
+        let has_pseudo = [&self.method, &self.scheme, &self.authority, &self.path]
+            .into_iter()
+            .any(Option::is_some);
+        let is_valid = !self.is_malformed && !has_pseudo && self.refusal.is_none();
+        is_valid.then_some(self.table)
+    }
+}
+
+/// The usual way to write a name in HTTP/1: programs and logs expect it.
+fn camel_case(name: &[u8]) -> Vec<u8> {
+    let mut before = b'-';
+    name.iter()
+        .map(|byte| {
+            let byte = if before == b'-' { byte.to_ascii_uppercase() } else { *byte };
+            before = byte;
+            byte
+        })
+        .collect()
+}

@@ -1,0 +1,122 @@
+//! The dynamic table (RFC 7541 section 2.3.2).
+
+use std::collections::VecDeque;
+
+use super::static_table::FIELDS;
+use super::{DEFAULT_TABLE_BYTES, ENTRY_OVERHEAD_BYTES};
+
+/// Fields, the newest first. Memory is allocated with the first entry.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Names and values of the entries, the oldest at `start`.
+    texts: Vec<u8>,
+    /// Where the oldest entry begins in `texts`.
+    start: usize,
+    /// From the newest to the oldest.
+    entries: VecDeque<Entry>,
+    /// Size by RFC 7541 section 4.1.
+    bytes: usize,
+    limit_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name_len: u16,
+    value_len: u16,
+    /// A fingerprint of the field.
+    mark: u32,
+}
+
+impl Entry {
+    fn len(self) -> usize {
+        usize::from(self.name_len) + usize::from(self.value_len)
+    }
+}
+
+impl Table {
+    pub fn new() -> Table {
+        Table {
+            texts: Vec::new(),
+            start: 0,
+            entries: VecDeque::new(),
+            bytes: 0,
+            limit_bytes: DEFAULT_TABLE_BYTES,
+        }
+    }
+
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
+    /// Changes the size; entries that no longer fit are evicted. The limit is at most 65,535.
+    pub fn set_limit(&mut self, limit_bytes: usize) {
+        self.limit_bytes = limit_bytes.min(usize::from(u16::MAX));
+        self.evict_to(self.limit_bytes);
+    }
+
+    /// Adds a field. One that is larger than the table empties it.
+    pub fn insert(&mut self, name: &[u8], value: &[u8]) {
+        let needed = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
+        let Some(room) = self.limit_bytes.checked_sub(needed) else {
+            self.evict_to(0);
+            return;
+        };
+        self.evict_to(room);
+        if self.start > self.limit_bytes {
+            self.texts.drain(..self.start);
+            self.start = 0;
+        }
+        self.texts.extend_from_slice(name);
+        self.texts.extend_from_slice(value);
+        let (name_len, value_len) = (name.len() as u16, value.len() as u16);
+        self.entries.push_front(Entry { name_len, value_len, mark: mark(name, value) });
+        self.bytes += needed;
+    }
+
+    fn evict_to(&mut self, bytes: usize) {
+        while self.bytes > bytes {
+            let Some(oldest) = self.entries.pop_back() else { break };
+            self.bytes -= oldest.len() + ENTRY_OVERHEAD_BYTES;
+            self.start += oldest.len();
+        }
+        if self.entries.is_empty() {
+            self.texts.clear();
+            self.start = 0;
+        }
+    }
+
+    /// The field at an index of both tables together, from 1 on.
+    pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let Some(at) = index.checked_sub(FIELDS.len() + 1) else {
+            return FIELDS.get(index.checked_sub(1)?).copied();
+        };
+        let entry = self.entries.get(at)?;
+        let newer: usize = self.entries.iter().take(at).map(|entry| entry.len()).sum();
+        let begin = self.texts.len().checked_sub(newer + entry.len())?;
+        let text = self.texts.get(begin..begin + entry.len())?;
+        text.split_at_checked(usize::from(entry.name_len))
+    }
+
+    /// The index of a field that is in the dynamic table.
+    pub fn find(&self, name: &[u8], value: &[u8]) -> Option<usize> {
+        let mark = mark(name, value);
+        let mut end = self.texts.len();
+        for (at, entry) in self.entries.iter().enumerate() {
+            let begin = end.checked_sub(entry.len())?;
+            if entry.mark == mark && usize::from(entry.name_len) == name.len() {
+                let text = self.texts.get(begin..end)?;
+                if text.split_at_checked(name.len()) == Some((name, value)) {
+                    return Some(FIELDS.len() + 1 + at);
+                }
+            }
+            end = begin;
+        }
+        None
+    }
+}
+
+/// A fingerprint of a field: lengths, and the last bytes of its value.
+fn mark(name: &[u8], value: &[u8]) -> u32 {
+    let last = value.last_chunk::<4>().map_or(0, |last| u32::from_le_bytes(*last));
+    last ^ (name.len() as u32) << 24 ^ (value.len() as u32).wrapping_mul(0x0101_0193)
+}

@@ -1,0 +1,412 @@
+//! What a client sends on a connection.
+
+use super::connection::{Block, Connection, Event, Failure, Phase};
+use super::fields::{self, Fields};
+use super::frame::{self, Head, PREFACE, flag, kind};
+use super::hpack::HpackError;
+use super::ledger;
+use super::stream::{State, Stream};
+use super::window::{ReceiveWindow, SendWindow};
+use super::{Code, StreamId};
+use crate::request::HeadOptions;
+
+/// CONTINUATION frames of a block beyond those that its length needs.
+const SPARE_CONTINUATIONS: usize = 8;
+
+type Outcome = Result<(), Failure>;
+
+fn protocol(why: &'static str) -> Outcome {
+    Err(Failure(Code::PROTOCOL_ERROR, why))
+}
+
+fn frame_size(why: &'static str) -> Outcome {
+    Err(Failure(Code::FRAME_SIZE_ERROR, why))
+}
+
+impl Connection {
+    /// Takes all complete frames at the beginning of `input`; returns how many bytes they have. The
+    /// rest is to be passed again, with more behind it; it is shorter than a frame. After a
+    /// [`Connection::failure`] everything is discarded.
+    pub fn receive(&mut self, input: &[u8], options: &HeadOptions<'_>, now_ms: u64) -> usize {
+        self.ledger.tick(now_ms);
+        let mut rest = input;
+        loop {
+            if self.failure.is_some() {
+                return input.len();
+            }
+            let taken = match self.phase {
+                Phase::Preface => self.take_preface(rest),
+                Phase::FirstSettings | Phase::Frames => self.take_frame(rest, options),
+            };
+            match taken {
+                Ok(0) => return input.len() - rest.len(),
+                Ok(taken) => rest = rest.get(taken..).unwrap_or_default(),
+                Err(failure) => self.fail(failure),
+            }
+        }
+    }
+
+    fn take_preface(&mut self, input: &[u8]) -> Result<usize, Failure> {
+        let count = input.len().min(PREFACE.len());
+        if input.get(..count) != PREFACE.get(..count) {
+            return Err(Failure(Code::PROTOCOL_ERROR, "invalid preface"));
+        }
+        if count < PREFACE.len() {
+            return Ok(0);
+        }
+        self.phase = Phase::FirstSettings;
+        Ok(count)
+    }
+
+    /// Takes one frame; 0 if it is not complete.
+    fn take_frame(&mut self, input: &[u8], options: &HeadOptions<'_>) -> Result<usize, Failure> {
+        let Some(head) = Head::parse(input) else { return Ok(0) };
+        if head.length > frame::PAYLOAD_BYTES {
+            return Err(Failure(Code::FRAME_SIZE_ERROR, "frame is too long"));
+        }
+        let total = frame::HEAD_BYTES + head.length;
+        let Some(payload) = input.get(frame::HEAD_BYTES..total) else { return Ok(0) };
+        if self.phase == Phase::FirstSettings {
+            if head.kind != kind::SETTINGS || head.has(flag::ACK) {
+                return Err(Failure(Code::PROTOCOL_ERROR, "the first frame is not SETTINGS"));
+            }
+            self.phase = Phase::Frames;
+        }
+        if self.block.is_some() && head.kind != kind::CONTINUATION {
+            return Err(Failure(Code::PROTOCOL_ERROR, "expected CONTINUATION"));
+        }
+        match head.kind {
+            kind::DATA => self.data(head, payload),
+            kind::HEADERS => self.headers(head, payload, options),
+            kind::CONTINUATION => self.continuation(head, payload, options),
+            kind::PRIORITY => self.priority(head, payload),
+            kind::RST_STREAM => self.rst_stream(head, payload),
+            kind::SETTINGS => self.settings(head, payload),
+            kind::PUSH_PROMISE => protocol("PUSH_PROMISE of a client"),
+            kind::PING => self.ping(head, payload),
+            kind::GOAWAY => self.goaway(head, payload),
+            kind::WINDOW_UPDATE => self.window_update(head, payload),
+            _ => self.pay(ledger::Event::Frame),
+        }?;
+        Ok(total)
+    }
+
+    fn pay(&mut self, event: ledger::Event) -> Outcome {
+        if self.ledger.pay(event) {
+            return Ok(());
+        }
+        Err(Failure(Code::ENHANCE_YOUR_CALM, "too many frames without progress"))
+    }
+
+    /// Whether no frame but HEADERS and PRIORITY may be received on this stream yet.
+    fn is_unused(&self, id: StreamId) -> bool {
+        id > self.last || id % 2 == 0
+    }
+
+    /// Resets a stream for a fault of the client.
+    fn stream_error(&mut self, id: StreamId, code: Code) -> Outcome {
+        if let Some(stream) = self.find(id).filter(|stream| stream.state != State::Closed) {
+            stream.state = State::Closed;
+            self.events.push_back(Event::Reset { stream: id });
+        }
+        self.write_reset(id, code);
+        self.pay(ledger::Event::Reset)
+    }
+
+    fn data(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        if head.stream == 0 || self.is_unused(head.stream) {
+            return protocol("DATA on a stream that is not open");
+        }
+        if !self.receive_window.take(head.length) {
+            return Err(Failure(Code::FLOW_CONTROL_ERROR, "DATA exceeds the connection's window"));
+        }
+        let Some(bytes) = frame::without_padding(head, payload) else {
+            return protocol("invalid padding");
+        };
+        let ends = head.has(flag::END_STREAM);
+        if bytes.is_empty() && !ends {
+            self.pay(ledger::Event::Empty)?;
+        }
+        let Some(stream) = self.find(head.stream).filter(|stream| stream.takes_request()) else {
+            self.return_to_connection(head.length);
+            if self.reset.contains(&head.stream) {
+                return Ok(());
+            }
+            return self.stream_error(head.stream, Code::STREAM_CLOSED);
+        };
+        stream.received += bytes.len() as u64;
+        let is_too_much = !stream.receive_window.take(head.length);
+        let is_wrong = stream.announced.is_some_and(|announced| {
+            stream.received > announced || ends && stream.received != announced
+        });
+        if is_too_much || is_wrong {
+            self.return_to_connection(head.length);
+            let codes = [Code::PROTOCOL_ERROR, Code::FLOW_CONTROL_ERROR];
+            return self.stream_error(head.stream, codes[usize::from(is_too_much)]);
+        }
+        stream.untaken += head.length;
+        if ends {
+            stream.end_request();
+        }
+        self.ledger.carried(bytes.len());
+        // Padding is of no use to the handler.
+        self.taken(head.stream, head.length - bytes.len());
+        let bytes = bytes.to_vec();
+        self.events.push_back(Event::Data { stream: head.stream, bytes, ends });
+        Ok(())
+    }
+
+    fn headers(&mut self, head: Head, payload: &[u8], options: &HeadOptions<'_>) -> Outcome {
+        if head.stream % 2 == 0 {
+            return protocol("HEADERS on a stream of the server");
+        }
+        let Some(mut block) = frame::without_padding(head, payload) else {
+            return protocol("invalid padding");
+        };
+        if head.has(flag::PRIORITY) {
+            let Some((priority, rest)) = block.split_at_checked(5) else {
+                return frame_size("HEADERS without their priority");
+            };
+            if depends_on(priority) == Some(head.stream) {
+                return protocol("a stream that depends on itself");
+            }
+            block = rest;
+        }
+        let is_new = head.stream > self.last;
+        let is_known = self.find(head.stream).is_some() || self.reset.contains(&head.stream);
+        if !is_new && !is_known {
+            return Err(Failure(Code::STREAM_CLOSED, "HEADERS on a closed stream"));
+        }
+        let ends = head.has(flag::END_STREAM);
+        if head.has(flag::END_HEADERS) {
+            return self.complete(head.stream, ends, block, options);
+        }
+        let bytes = block.to_vec();
+        self.block = Some(Block { stream: head.stream, ends, bytes, frames: 0 });
+        Ok(())
+    }
+
+    fn continuation(&mut self, head: Head, payload: &[u8], options: &HeadOptions<'_>) -> Outcome {
+        let Some(mut block) = self.block.take_if(|block| block.stream == head.stream) else {
+            return protocol("unexpected CONTINUATION");
+        };
+        block.bytes.extend_from_slice(payload);
+        block.frames += 1;
+        let needed = block.bytes.len() / frame::PAYLOAD_BYTES;
+        let limit = fields::list_bytes(&self.limits.head);
+        if block.bytes.len() > limit || block.frames > needed + SPARE_CONTINUATIONS {
+            return Err(Failure(Code::ENHANCE_YOUR_CALM, "header block is too long"));
+        }
+        if !head.has(flag::END_HEADERS) {
+            self.block = Some(block);
+            return Ok(());
+        }
+        self.complete(block.stream, block.ends, &block.bytes, options)
+    }
+
+    /// A block of fields is complete.
+    fn complete(
+        &mut self,
+        id: StreamId,
+        ends: bool,
+        block: &[u8],
+        options: &HeadOptions<'_>,
+    ) -> Outcome {
+        let mut fields = Fields::new(self.limits.head);
+        let decoded = self.decoder.decode(block, |name, value| fields.take(name, value));
+        match decoded {
+            Ok(()) => {}
+            Err(HpackError::Refused) => {
+                return Err(Failure(Code::ENHANCE_YOUR_CALM, "too many header fields"));
+            }
+            Err(_) => return Err(Failure(Code::COMPRESSION_ERROR, "invalid header block")),
+        }
+        if id <= self.last {
+            return self.trailers(id, ends, fields);
+        }
+        if self.goaway.is_some_and(|last| id > last) {
+            return Ok(());
+        }
+        self.last = id;
+        let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
+        let is_full = self.streams.len() >= self.limits.streams as usize;
+        if is_full || held + fields.bytes() > self.limits.heads_bytes {
+            return self.stream_error(id, Code::REFUSED_STREAM);
+        }
+        self.request(id, ends, fields, options)
+    }
+
+    fn request(
+        &mut self,
+        id: StreamId,
+        ends: bool,
+        fields: Fields,
+        options: &HeadOptions<'_>,
+    ) -> Outcome {
+        let head_bytes = fields.bytes();
+        let Some(request) = fields.into_request(options, ends) else {
+            return self.stream_error(id, Code::PROTOCOL_ERROR);
+        };
+        self.streams.push(Stream {
+            id,
+            state: if ends { State::RequestEnded } else { State::Open },
+            send_window: SendWindow::new(self.peer.initial_window_bytes),
+            receive_window: ReceiveWindow::new(self.limits.window_bytes),
+            announced: request.announced,
+            received: 0,
+            untaken: 0,
+            head_bytes,
+        });
+        let fields::Request { head, refusal, .. } = request;
+        self.events.push_back(Event::Request { stream: id, head, refusal, ends });
+        Ok(())
+    }
+
+    fn trailers(&mut self, id: StreamId, ends: bool, fields: Fields) -> Outcome {
+        let Some(stream) = self.find(id) else {
+            // The stream was reset here, and the client did not know.
+            return Ok(());
+        };
+        if !stream.takes_request() {
+            return self.stream_error(id, Code::STREAM_CLOSED);
+        }
+        let is_short = stream.announced.is_some_and(|announced| stream.received != announced);
+        let Some(fields) = fields.into_trailers().filter(|_| ends && !is_short) else {
+            return self.stream_error(id, Code::PROTOCOL_ERROR);
+        };
+        stream.end_request();
+        self.events.push_back(Event::Trailers { stream: id, fields });
+        Ok(())
+    }
+
+    /// Priorities by dependency (RFC 7540) are of no effect.
+    fn priority(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        if head.stream == 0 {
+            return protocol("PRIORITY on stream 0");
+        }
+        let is_known = self.find(head.stream).is_some();
+        match payload.len() {
+            5 if depends_on(payload) == Some(head.stream) && is_known => {
+                self.stream_error(head.stream, Code::PROTOCOL_ERROR)
+            }
+            5 if depends_on(payload) == Some(head.stream) => {
+                protocol("a stream that depends on itself")
+            }
+            5 => self.pay(ledger::Event::Frame),
+            _ if is_known => self.stream_error(head.stream, Code::FRAME_SIZE_ERROR),
+            _ => frame_size("PRIORITY of a wrong size"),
+        }
+    }
+
+    fn rst_stream(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        if payload.len() != 4 {
+            return frame_size("RST_STREAM of a wrong size");
+        }
+        if head.stream == 0 || self.is_unused(head.stream) {
+            return protocol("RST_STREAM on a stream that is not open");
+        }
+        if let Some(stream) = self.find(head.stream).filter(|stream| stream.state != State::Closed)
+        {
+            stream.state = State::Closed;
+            self.events.push_back(Event::Reset { stream: head.stream });
+        }
+        self.pay(ledger::Event::Reset)
+    }
+
+    fn settings(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        if head.stream != 0 {
+            return protocol("SETTINGS on a stream");
+        }
+        self.pay(ledger::Event::Frame)?;
+        if head.has(flag::ACK) {
+            return if payload.is_empty() {
+                Ok(())
+            } else {
+                frame_size("SETTINGS ACK is not empty")
+            };
+        }
+        self.apply_settings(payload)?;
+        frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.output);
+        Ok(())
+    }
+
+    /// Takes over the client's settings.
+    pub(super) fn apply_settings(&mut self, payload: &[u8]) -> Outcome {
+        let before = self.peer.initial_window_bytes;
+        self.peer.update(payload)?;
+        self.encoder.set_limit(self.peer.header_table_bytes as usize);
+        let change = i64::from(self.peer.initial_window_bytes) - i64::from(before);
+        if change != 0 {
+            let mut streams = self.streams.iter_mut();
+            if !streams.all(|stream| stream.send_window.grant(change)) {
+                return Err(Failure(Code::FLOW_CONTROL_ERROR, "a window becomes too large"));
+            }
+            self.events.push_back(Event::Window { stream: 0 });
+        }
+        Ok(())
+    }
+
+    fn ping(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        if head.stream != 0 {
+            return protocol("PING on a stream");
+        }
+        if payload.len() != 8 {
+            return frame_size("PING of a wrong size");
+        }
+        if !head.has(flag::ACK) {
+            self.pay(ledger::Event::Frame)?;
+            frame::write(kind::PING, flag::ACK, 0, payload, &mut self.output);
+        }
+        Ok(())
+    }
+
+    fn goaway(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        if head.stream != 0 {
+            return protocol("GOAWAY on a stream");
+        }
+        if payload.len() < 8 {
+            return frame_size("GOAWAY of a wrong size");
+        }
+        self.pay(ledger::Event::Frame)?;
+        self.events.push_back(Event::Leaves);
+        Ok(())
+    }
+
+    fn window_update(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        let Some(grant) = frame::number(payload).filter(|_| payload.len() == 4) else {
+            return frame_size("WINDOW_UPDATE of a wrong size");
+        };
+        let grant = i64::from(grant & 0x7fff_ffff);
+        self.pay(ledger::Event::Frame)?;
+        if head.stream == 0 {
+            if grant == 0 {
+                return protocol("WINDOW_UPDATE of 0 bytes");
+            }
+            if !self.send_window.grant(grant) {
+                let why = "the connection's window becomes too large";
+                return Err(Failure(Code::FLOW_CONTROL_ERROR, why));
+            }
+        } else {
+            if self.is_unused(head.stream) {
+                return protocol("WINDOW_UPDATE on a stream that is not open");
+            }
+            let Some(stream) = self.find(head.stream).filter(|stream| stream.takes_response())
+            else {
+                return Ok(());
+            };
+            if grant == 0 {
+                return self.stream_error(head.stream, Code::PROTOCOL_ERROR);
+            }
+            if !stream.send_window.grant(grant) {
+                return self.stream_error(head.stream, Code::FLOW_CONTROL_ERROR);
+            }
+        }
+        self.events.push_back(Event::Window { stream: head.stream });
+        Ok(())
+    }
+}
+
+/// The stream that a priority names (RFC 7540 section 6.3).
+fn depends_on(priority: &[u8]) -> Option<StreamId> {
+    frame::number(priority).map(|number| number & 0x7fff_ffff)
+}

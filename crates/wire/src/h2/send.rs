@@ -1,0 +1,233 @@
+//! What a server sends on a connection.
+
+use super::connection::Connection;
+use super::frame::{self, Head, flag, kind};
+use super::hpack::Indexing;
+use super::stream::State;
+use super::{Code, StreamId};
+
+/// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
+const OF_CONNECTION: [&[u8]; 5] =
+    [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
+
+/// Fields whose values are different in most responses.
+const VARYING: [&[u8]; 7] = [
+    b"content-length",
+    b"content-range",
+    b"etag",
+    b"last-modified",
+    b"location",
+    b"content-location",
+    b"age",
+];
+
+/// The last number of a stream.
+const LAST_STREAM: StreamId = 0x7fff_ffff;
+
+impl Connection {
+    /// Appends the head of a response. `ends`: it has no body. Without effect if the stream is gone.
+    pub fn respond<'f>(
+        &mut self,
+        stream: StreamId,
+        status: u16,
+        fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+        ends: bool,
+    ) {
+        if self.find(stream).is_some_and(|stream| stream.takes_response()) {
+            self.write_fields(stream, Some(status), fields, ends);
+            if ends {
+                self.end_response(stream);
+            }
+        }
+    }
+
+    /// Appends the trailer fields of a response, which end it.
+    pub fn respond_trailers<'f>(
+        &mut self,
+        stream: StreamId,
+        fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+    ) {
+        if self.find(stream).is_some_and(|stream| stream.takes_response()) {
+            self.write_fields(stream, None, fields, true);
+            self.end_response(stream);
+        }
+    }
+
+    fn write_fields<'f>(
+        &mut self,
+        stream: StreamId,
+        status: Option<u16>,
+        fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+        ends: bool,
+    ) {
+        let out = &mut self.output;
+        let begin = out.len();
+        let end_stream = if ends { flag::END_STREAM } else { 0 };
+        let head =
+            Head { length: 0, kind: kind::HEADERS, flags: flag::END_HEADERS | end_stream, stream };
+        head.write(out);
+        self.encoder.begin(out);
+        if let Some(status) = status {
+            self.encoder.status(status, out);
+        }
+        for (name, value) in fields {
+            if !is_of_connection(name) {
+                self.encoder.field(name, value, indexing(name), out);
+            }
+        }
+        let length = out.len() - begin - frame::HEAD_BYTES;
+        if length <= frame::PAYLOAD_BYTES {
+            let [_, a, b, c] = (length as u32).to_be_bytes();
+            if let Some(bytes) = out.get_mut(begin..begin + 3) {
+                bytes.copy_from_slice(&[a, b, c]);
+            }
+            return;
+        }
+        let block = out.split_off(begin + frame::HEAD_BYTES);
+        out.truncate(begin);
+        write_long(&block, head, out);
+    }
+
+    /// The bytes of a body that may be sent on this stream now; `None` if it takes none any more.
+    pub fn window(&self, stream: StreamId) -> Option<usize> {
+        let at = self.streams.binary_search_by_key(&stream, |stream| stream.id).ok()?;
+        let stream = self.streams.get(at).filter(|stream| stream.takes_response())?;
+        Some(stream.send_window.available().min(self.send_window.available()))
+    }
+
+    /// Appends as much of a response's body as the windows allow, and returns how much that is.
+    /// `ends`: nothing follows after all of `bytes`.
+    pub fn send_data(&mut self, stream: StreamId, bytes: &[u8], ends: bool) -> usize {
+        let Some(window) = self.window(stream) else { return 0 };
+        let sent = window.min(bytes.len());
+        let is_all = sent == bytes.len();
+        if sent == 0 && !(ends && is_all) {
+            return 0;
+        }
+        let frame_bytes = self.limits.data_bytes.clamp(1, frame::PAYLOAD_BYTES);
+        let mut rest = bytes.get(..sent).unwrap_or_default();
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(frame_bytes));
+            rest = after;
+            let is_last = ends && is_all && rest.is_empty();
+            let flags = if is_last { flag::END_STREAM } else { 0 };
+            frame::write(kind::DATA, flags, stream, piece, &mut self.output);
+            if rest.is_empty() {
+                break;
+            }
+        }
+        self.send_window.take(sent);
+        self.ledger.carried(sent);
+        if let Some(stream) = self.find(stream) {
+            stream.send_window.take(sent);
+        }
+        if ends && is_all {
+            self.end_response(stream);
+        }
+        sent
+    }
+
+    fn end_response(&mut self, id: StreamId) {
+        if let Some(stream) = self.find(id) {
+            stream.end_response();
+        }
+        self.ledger.responded();
+    }
+
+    /// Whether the client may still send on a stream.
+    pub fn expects_more(&mut self, stream: StreamId) -> bool {
+        self.find(stream).is_some_and(|stream| stream.takes_request())
+    }
+
+    /// Resets a stream, unless it is closed already.
+    pub fn reset(&mut self, id: StreamId, code: Code) {
+        let Some(stream) = self.find(id).filter(|stream| stream.state != State::Closed) else {
+            return;
+        };
+        stream.state = State::Closed;
+        self.write_reset(id, code);
+    }
+
+    /// A handler has taken bytes of a request's body: the client may send as many more.
+    pub fn taken(&mut self, id: StreamId, bytes: usize) {
+        let Some(stream) = self.find(id) else { return };
+        let bytes = bytes.min(stream.untaken);
+        stream.untaken -= bytes;
+        let grant = stream.receive_window.give_back(bytes).filter(|_| stream.takes_request());
+        if let Some(grant) = grant {
+            frame::write_window(id, grant, &mut self.output);
+        }
+        self.return_to_connection(bytes);
+    }
+
+    /// A stream's handler has ended: another stream may take its place.
+    pub fn release(&mut self, id: StreamId) {
+        let Ok(at) = self.streams.binary_search_by_key(&id, |stream| stream.id) else { return };
+        let stream = self.streams.remove(at);
+        match stream.state {
+            State::Closed => {}
+            // The request's body was not needed (RFC 9113 section 8.1).
+            State::ResponseEnded => self.write_reset(id, Code::NO_ERROR),
+            State::Open | State::RequestEnded => self.write_reset(id, Code::INTERNAL_ERROR),
+        }
+        self.return_to_connection(stream.untaken);
+    }
+
+    /// Whether no request is being served.
+    pub fn is_idle(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Asks the client to send no more requests, while those on their way are still served. The
+    /// second call comes once they must have arrived.
+    pub fn ask_to_leave(&mut self) {
+        if self.goaway.is_none() {
+            self.goaway = Some(LAST_STREAM);
+            frame::write_goaway(LAST_STREAM, Code::NO_ERROR, "shutdown", &mut self.output);
+        }
+    }
+
+    /// Serves no further request.
+    pub fn leave(&mut self) {
+        if self.goaway.is_none_or(|last| last == LAST_STREAM) {
+            self.goaway = Some(self.last);
+            frame::write_goaway(self.last, Code::NO_ERROR, "", &mut self.output);
+        }
+    }
+
+    /// Whether further requests are refused.
+    pub fn has_left(&self) -> bool {
+        self.goaway.is_some_and(|last| last != LAST_STREAM)
+    }
+
+    /// Whether the client was asked to leave.
+    pub fn is_leaving(&self) -> bool {
+        self.goaway.is_some()
+    }
+}
+
+/// Appends a block that is longer than one frame.
+fn write_long(block: &[u8], head: Head, out: &mut Vec<u8>) {
+    let mut pieces = block.chunks(frame::PAYLOAD_BYTES).peekable();
+    let (mut kind, mut flags) = (head.kind, head.flags & !flag::END_HEADERS);
+    while let Some(piece) = pieces.next() {
+        let end = if pieces.peek().is_none() { flag::END_HEADERS } else { 0 };
+        frame::write(kind, flags | end, head.stream, piece, out);
+        (kind, flags) = (kind::CONTINUATION, 0);
+    }
+}
+
+fn is_of_connection(name: &[u8]) -> bool {
+    OF_CONNECTION.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+fn indexing(name: &[u8]) -> Indexing {
+    let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
+    if [&b"set-cookie"[..], b"authorization", b"proxy-authorization"].iter().any(is) {
+        Indexing::Never
+    } else if VARYING.iter().any(is) {
+        Indexing::None
+    } else {
+        Indexing::Table
+    }
+}
