@@ -31,6 +31,8 @@ pub struct Service {
     /// Which connections may migrate to another loop.
     pub migration_order: MigrationOrder,
     pub(crate) actives: Pool<Active>,
+    /// For requests of connections with many at a time: their buffers stay empty.
+    pub(crate) stream_actives: Pool<Active>,
     pub(crate) requests: Pool<Request>,
     /// The bytes received last, by any connection.
     pub(crate) input: RefCell<Vec<u8>>,
@@ -46,6 +48,7 @@ impl Service {
             engine,
             migration_order: MigrationOrder::default(),
             actives: Pool::new("request buffers", ACTIVE_LIMIT),
+            stream_actives: Pool::new("heads of streams", ACTIVE_LIMIT),
             requests: Pool::new("requests", ACTIVE_LIMIT),
             input: RefCell::new(Vec::with_capacity(INPUT_BYTES)),
             output: RefCell::new(Vec::with_capacity(OUTPUT_BYTES)),

@@ -11,6 +11,7 @@ pub mod debugging;
 pub mod filters;
 pub mod generators;
 pub mod http;
+pub mod http2;
 mod lease;
 pub mod loggers;
 pub mod mappers;
@@ -62,6 +63,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<generators::mod_status::Status>(),
         module::<generators::mod_suexec::Suexec>(),
         module::<http::mod_mime::Mime>(),
+        module::<http2::mod_http2::Http2Module>(),
         module::<loggers::mod_log_debug::LogDebug>(),
         module::<loggers::mod_log_forensic::LogForensic>(),
         module::<mappers::mod_actions::Actions>(),

@@ -25,5 +25,6 @@ pub use phases::{
     discard, errors, expr, handler, hostname, matching, process, redirect, subrequest, twin, walk,
 };
 pub use request::{
-    body, connection_info, dump, etag, passing, read_policy, request_body, tunnel, variant_key,
+    body, connection_info, dump, etag, http2, passing, read_policy, request_body, tunnel,
+    variant_key,
 };

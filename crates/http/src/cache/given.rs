@@ -36,6 +36,7 @@ impl CachedResponse {
         request.handler = self.texts.find(Text::Handler).map(|text| text.to_vec().into());
         request.resource.file = self.file;
         request.tell_tls();
+        request.tell_http2();
         request.give_variables(&self.env);
         self.give_timed(request);
         request.give(self.clone());

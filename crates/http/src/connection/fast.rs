@@ -48,8 +48,21 @@ pub(super) struct Reply {
 }
 
 impl Reply {
+    pub(super) fn content(&self) -> &Content {
+        &self.cached.content
+    }
+
+    pub(super) fn part(&self) -> Option<ByteRange> {
+        self.part
+    }
+
+    /// Whether the content has the heads of chunks.
+    pub(super) fn is_chunked(&self) -> bool {
+        self.cached.chunked
+    }
+
     /// The content, if it is in memory.
-    fn in_memory(&self) -> Option<&[u8]> {
+    pub(super) fn in_memory(&self) -> Option<&[u8]> {
         let all = self.cached.in_memory()?;
         self.part.map_or(Some(all), |part| cut(all, part))
     }
@@ -197,7 +210,13 @@ pub(super) fn send(
 }
 
 /// Writes the head of the response.
-fn write_head(request: &Request, reply: &Reply, responses: u32, keep: bool, out: &mut Vec<u8>) {
+pub(super) fn write_head(
+    request: &Request,
+    reply: &Reply,
+    responses: u32,
+    keep: bool,
+    out: &mut Vec<u8>,
+) {
     let cached = &reply.cached;
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(wire::status::line(reply.status()).as_bytes());
@@ -225,18 +244,27 @@ pub(super) async fn finish(
     if sent.outcome.is_ok() {
         sent.outcome = send_rest(connection, active, request, &reply).await;
     }
+    let has_log = note(request, &reply);
+    connection.finish(request, &sent, has_log).await;
+    sent.outcome.map(|()| sent.says_keep)
+}
+
+/// Notes in the request what was sent for it; returns whether that is logged.
+#[inline]
+pub(super) fn note(request: &mut Request, reply: &Reply) -> bool {
     let has_log = !reply.cached.plan.phase(Phase::LogTransaction).is_empty();
     if has_log {
-        request.traffic.first_byte_us = connection.engine.handle.clock().wall_us();
+        if request.traffic.first_byte_us == 0 {
+            request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
+        }
         match reply.cached.is_logged_by_head() {
             true => reply.cached.give_place_to(request),
-            false => give(request, &reply),
+            false => give(request, reply),
         }
     }
     request.response.status = reply.status();
     request.response.bytes_sent = reply.body_bytes();
-    connection.finish(request, &sent, has_log).await;
-    sent.outcome.map(|()| sent.says_keep)
+    has_log
 }
 
 async fn send_rest(

@@ -129,6 +129,7 @@ impl IdleConnection {
             keepalive: Cell::new(KeepAlive::Open),
             names: self.names.map_or_else(OnceCell::new, |names| OnceCell::from(Rc::new(names))),
             log_id: Cell::new(self.log_id),
+            stream: None,
             proxied: self.proxied,
             interim: Cell::default(),
         };

@@ -9,6 +9,7 @@ mod explain;
 mod fast;
 mod fill;
 mod finish;
+mod h2;
 mod interim;
 mod migration;
 mod pass;
@@ -92,6 +93,8 @@ pub(crate) struct Active {
     tunnel: Option<Box<tunnel::Begun>>,
     /// The request's body, if the response's reads it.
     upload: Option<request_body::Shared>,
+    /// The request with which the connection becomes one of HTTP/2.
+    upgrade: Option<Box<h2::Upgrade>>,
 }
 
 impl Active {
@@ -109,6 +112,7 @@ impl Active {
             ranges: Vec::new(),
             tunnel: None,
             upload: None,
+            upgrade: None,
         }
     }
 
@@ -129,6 +133,7 @@ impl Active {
         self.ranges.shrink_to(RANGES_KEPT);
         self.tunnel = None;
         self.upload = None;
+        self.upgrade = None;
     }
 }
 
@@ -140,6 +145,8 @@ enum Ended {
     Migrating(Deadline),
     /// The connection carries another protocol.
     Tunnel(Box<tunnel::Begun>),
+    /// The client speaks HTTP/2, and has sent this.
+    Http2(Vec<u8>, Option<h2::Upgrade>),
     /// The last response was sent, and the connection closes.
     Close,
     /// The connection is broken, or there is nothing to wait for.
@@ -160,7 +167,8 @@ enum Serving {
     /// Nothing happens, until the deadline.
     Idle(Connection, Deadline),
     Busy(Pin<Box<dyn Future<Output = Option<Serving>>>>),
-    Tunnel(Pin<Box<dyn Future<Output = ()>>>),
+    /// A tunnel, or a connection of HTTP/2.
+    Other(Pin<Box<dyn Future<Output = ()>>>),
     Done,
 }
 
@@ -171,11 +179,11 @@ impl Future for Serving {
         loop {
             let next = match &mut *self {
                 Serving::Connecting(connecting) => {
-                    ready!(connecting.as_mut().poll(cx)).map(Connection::wait_first)
+                    ready!(connecting.as_mut().poll(cx)).map(Connection::begin)
                 }
                 Serving::Busy(busy) => ready!(busy.as_mut().poll(cx)),
-                Serving::Tunnel(tunnel) => {
-                    ready!(tunnel.as_mut().poll(cx));
+                Serving::Other(other) => {
+                    ready!(other.as_mut().poll(cx));
                     None
                 }
                 Serving::Idle(connection, deadline) => {
@@ -232,7 +240,10 @@ async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving>
     match requests::serve(&mut connection, deadline).await {
         Ended::Quiet(until) => Some(Serving::Idle(connection, until)),
         Ended::Migrating(until) => Some(connection.migrate(until, true)),
-        Ended::Tunnel(tunnel) => Some(Serving::Tunnel(Box::pin(tunnel::run(connection, tunnel)))),
+        Ended::Tunnel(tunnel) => Some(Serving::Other(Box::pin(tunnel::run(connection, tunnel)))),
+        Ended::Http2(received, upgrade) => {
+            Some(Serving::Other(Box::pin(h2::run(connection, received, upgrade))))
+        }
         Ended::Abort => None,
         Ended::Close => {
             Box::pin(connection.close()).await;
@@ -292,6 +303,14 @@ impl Connection {
         }
     }
 
+    /// What follows the handshake.
+    fn begin(self) -> Serving {
+        match h2::is_negotiated(&self.info) {
+            true => Serving::Other(Box::pin(h2::run(self, Vec::new(), None))),
+            false => self.wait_first(),
+        }
+    }
+
     /// The wait for the first request.
     fn wait_first(self) -> Serving {
         let first = self.engine.handle.deadline(self.info.base_host.core.timeout());
@@ -338,6 +357,7 @@ fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo
         keepalive: Cell::new(KeepAlive::Unknown),
         names: std::cell::OnceCell::new(),
         log_id: Cell::new(None),
+        stream: None,
         proxied: None,
         interim: Cell::default(),
     }

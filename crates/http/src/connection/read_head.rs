@@ -104,7 +104,8 @@ async fn fresh(
     let left = match &progress {
         Progress::Done { consumed } => input.get(*consumed..).unwrap_or_default(),
         Progress::NeedMore => &input,
-        Progress::Error(_) => &[],
+        // It may be the beginning of HTTP/2.
+        Progress::Error(_) => &input,
     };
     active.input.extend_from_slice(left);
     Ok(progress)

@@ -8,7 +8,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("echo", "ProtocolEcho"),
     missing!("example_hooks", "Example"),
     missing!("example_ipc", ""),
-    missing!("http2", HTTP2).inert(HTTP2).handlers("http2-status"),
     missing!("ident", "IdentityCheck IdentityCheckTimeout").satisfied(&[("IdentityCheck", "off")]),
     missing!(
         "md",
@@ -36,12 +35,3 @@ pub(super) const FAMILY: &[Missing] = &[
     ),
     missing!("systemd", "").needless(),
 ];
-
-/// They configure a protocol that is not supported.
-const HTTP2: &str = "H2CopyFiles H2Direct H2EarlyHint H2EarlyHints H2MaxDataFrameLen \
-    H2MaxHeaderBlockLen \
-    H2MaxSessionStreams H2MaxStreamErrors H2MaxWorkerIdleSeconds H2MaxWorkers \
-    H2MinWorkers H2ModernTLSOnly H2OutputBuffering H2Padding H2ProxyRequests H2Push \
-    H2PushDiarySize H2PushPriority H2PushResource H2SerializeHeaders H2SessionExtraFiles \
-    H2StreamMaxMemSize H2StreamTimeout H2TLSCoolDownSecs H2TLSWarmUpSize H2Upgrade \
-    H2WebSockets H2WindowSize";

@@ -1,7 +1,7 @@
 //! Waiting until a connection takes more bytes.
 
 use std::io;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::Stream;
@@ -21,6 +21,14 @@ impl Stream {
             Poll::Pending => self.poll_deadline(cx, deadline),
             ready => ready,
         }
+    }
+
+    /// As [`flush`](Self::flush), as a poll function.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.push_outgoing()? {
+            ready!(self.io.poll_writable(cx))?;
+        }
+        Poll::Ready(Ok(()))
     }
 
     pub(super) async fn writable(&mut self, timeout: Duration) -> io::Result<()> {

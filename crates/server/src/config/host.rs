@@ -22,6 +22,7 @@ use crate::files::mirror::Files;
 use crate::log::sinks::Sinks;
 use crate::phases::walk::DirectorySections;
 use crate::request::dump::Dump;
+use crate::request::http2::Http2;
 use crate::request::read_policy::ReadPolicy;
 
 /// A host that is being built.
@@ -63,6 +64,8 @@ pub struct Host {
     pub core: Arc<CoreServer>,
     /// The limits on slow clients.
     pub read_policy: ReadPolicy,
+    /// How it speaks HTTP/2, if it does.
+    pub http2: Option<Http2>,
     /// What is logged of the traffic of its connections.
     pub dump: Dump,
     /// `<Directory>` sections, sorted for the walk.
@@ -88,6 +91,7 @@ impl Host {
         Host {
             id,
             read_policy: build.registry.hooks.read_policy(&draft.server),
+            http2: build.registry.hooks.http2(&draft.server, &build.registry),
             dump: build.registry.hooks.dump(&draft.server, &core.log),
             dir_id: id,
             directories: DirectorySections::sort(&core.directories),

@@ -12,6 +12,7 @@ mod expiry;
 mod file;
 pub(crate) mod filters;
 mod head;
+pub mod http2;
 mod kept;
 mod media_type;
 mod origin;
@@ -307,12 +308,28 @@ impl Request {
         }
     }
 
+    /// Sets the variables of HTTP/2.
+    pub fn tell_http2(&mut self) {
+        let Some(stream) = self.connection.stream else { return };
+        let mut digits = itoa::Buffer::new();
+        self.env.set(b"HTTP2", b"on");
+        self.env.set(b"H2PUSH", b"off");
+        self.env.set(b"H2_PUSH", b"off");
+        self.env.set(b"H2_PUSHED", b"");
+        self.env.set(b"H2_PUSHED_ON", b"");
+        self.env.set(b"H2_STREAM_ID", digits.format(stream).as_bytes());
+        let tag = format!("{}-{stream}", self.connection.id);
+        self.env.set(b"H2_STREAM_TAG", tag.as_bytes());
+    }
+
     /// The variables, except those of [`Request::tell_tls`], [`UNIQUE_ID`], and those that an
     /// internal redirect has handed down.
     pub fn own_variables(&self) -> Table {
         let mut own = Table::new();
         for (name, value) in self.env.iter() {
-            let is_told = name == UNIQUE_ID || self.is_told_by_tls(name, value);
+            let is_told = name == UNIQUE_ID
+                || self.is_told_by_tls(name, value)
+                || self.is_told_by_http2(name);
             if !is_told && !self.is_handed_down(name, value) {
                 own.add(name, value);
             }
@@ -335,6 +352,11 @@ impl Request {
             b"SSL_TLS_SNI" => tls.server_name.as_deref().map(str::as_bytes) == Some(value),
             _ => false,
         }
+    }
+
+    fn is_told_by_http2(&self, name: &[u8]) -> bool {
+        self.connection.stream.is_some()
+            && (name == b"HTTP2" || name.starts_with(b"H2_") || name == b"H2PUSH")
     }
 
     fn is_handed_down(&self, name: &[u8], value: &[u8]) -> bool {

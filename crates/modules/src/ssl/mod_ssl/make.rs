@@ -28,6 +28,7 @@ use super::config::{Engine, Server};
 use super::policy::Rules;
 use super::share::Late;
 use super::{FOLLOWS, Ssl, local, make_backends};
+use crate::core::Core;
 use crate::mpm::{self, Listen};
 
 /// Decrypted keys, kept across readings of the configuration: a restart does not ask for pass
@@ -46,8 +47,11 @@ pub fn adopt_keys(keys: &[u8]) {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(KeptKeys::from_bytes(keys));
 }
 
-/// The only protocol over TLS.
-const ALPN: &[u8] = b"http/1.1";
+/// The name of HTTP/1.1 in ALPN.
+const HTTP1: &[u8] = b"http/1.1";
+
+/// The name of HTTP/2.
+const HTTP2: &[u8] = b"h2";
 
 /// The result for a host with TLS.
 pub struct Built {
@@ -245,7 +249,7 @@ fn host(
         groups: server.groups.get().cloned(),
         honor_cipher_order: server.honor_cipher_order.or(false),
         verifier: verifier.clone().map(|verifier| verifier as Arc<dyn ClientCertVerifier>),
-        alpn: vec![ALPN.to_vec()],
+        alpn: alpn(build, draft),
         sessions: sessions.clone().map(|sessions| sessions as Arc<dyn StoresServerSessions>),
         ticketer,
     };
@@ -268,6 +272,23 @@ fn host(
         remarks,
         id,
     })
+}
+
+/// The protocols that a handshake offers. HTTP/1.1 is always among them: it needs no negotiation, and
+/// a client that offers nothing else would be refused.
+fn alpn(build: &Build, draft: &HostDraft) -> Vec<Vec<u8>> {
+    let of = |draft: &HostDraft| {
+        let core = build.server_config::<Core>(&draft.server);
+        core.and_then(|core| core.protocols.get().cloned())
+    };
+    let listed = of(draft).or_else(|| of(&build.main)).unwrap_or_default();
+    let has_http2 = build.registry.hooks.http2(&draft.server, &build.registry).is_some();
+    let mut names: Vec<_> =
+        listed.into_iter().filter(|name| name == HTTP1 || name == HTTP2 && has_http2).collect();
+    if !names.iter().any(|name| name == HTTP1) {
+        names.push(HTTP1.to_vec());
+    }
+    names
 }
 
 /// The protocols of hosts that do not accept all.

@@ -12,15 +12,17 @@ use super::{
 };
 use crate::api::filter::{FilterDef, InputFilterDef};
 use crate::config::host::Server;
-use crate::config::registry::Slots;
+use crate::config::registry::{Registry, Slots};
 use crate::engine::Engine;
 use crate::log::{Level, LogLevels};
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
 use crate::request::dump::Dump;
+use crate::request::http2::Http2;
 use crate::request::read_policy::ReadPolicy;
 
 /// Asks a module's configuration what to log of the traffic.
+pub(super) type AskHttp2 = Box<dyn Fn(&Slots, &Registry) -> Option<Http2> + Send + Sync>;
 pub(super) type AskDump = Box<dyn Fn(&Slots) -> Dump + Send + Sync>;
 
 /// Asks a module's configuration.
@@ -48,6 +50,7 @@ pub struct HookTable {
     pub(super) answered: Vec<fn(&Request)>,
     pub(crate) log_id: Option<fn(&Request) -> Vec<u8>>,
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
+    pub(super) http2: Option<AskHttp2>,
     pub(super) dump: Option<(&'static str, AskDump)>,
     pub(super) forwards: Option<AskServer>,
     /// Names of handlers besides those of hooks; one that ends in `:` is a prefix.
@@ -138,6 +141,11 @@ impl HookTable {
     /// The limits on slow clients of a host.
     pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
         self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
+    }
+
+    /// How a host speaks HTTP/2; `None` if no module provides it.
+    pub fn http2(&self, server: &Slots, registry: &Registry) -> Option<Http2> {
+        self.http2.as_ref().and_then(|ask| ask(server, registry))
     }
 
     /// What is logged of the traffic of a host's connections, at its log levels.

@@ -178,6 +178,11 @@ impl CoreServer {
         Arc::make_mut(&mut self.globals.0)
     }
 
+    /// Whether `Protocols` lists a protocol (`ap_is_allowed_protocol`).
+    pub fn allows_protocol(&self, name: &[u8]) -> bool {
+        self.protocols.get().is_some_and(|all| all.iter().any(|one| one == name))
+    }
+
     /// `Timeout`, by default 60 s.
     #[inline]
     pub fn timeout(&self) -> Duration {

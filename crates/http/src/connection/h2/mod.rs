@@ -1,0 +1,78 @@
+//! A connection of HTTP/2: many requests at a time, each with its own [`Stream`].
+//!
+//! One task receives, lets the protocol's state machine ([`wire::h2`]) take the frames, and sends
+//! what has gathered: once per turn of the loop. A request is served by a future of its own. It is
+//! polled at once, in place; only one that has to wait becomes a task. A response is made no further
+//! than its client's windows allow.
+
+mod exchange;
+mod request_body;
+mod respond;
+mod session;
+mod stream;
+mod upgrade;
+
+pub(super) use session::run;
+pub(super) use upgrade::{Upgrade, begin_upgrade, is_asked_for};
+
+use std::time::Duration;
+
+use rt::Deadline;
+use server::connection_info::ConnectionInfo;
+use server::http2::Http2;
+use wire::h2::Limits;
+
+use super::Connection;
+
+/// The name of HTTP/2 over TLS in ALPN and `Protocols`.
+const OVER_TLS: &[u8] = b"h2";
+
+/// The name of HTTP/2 in clear in `Protocols`.
+const IN_CLEAR: &[u8] = b"h2c";
+
+/// Bytes of request bodies that all requests of a connection may have waiting for their handlers.
+const BODIES_BYTES: u32 = 1024 * 1024;
+
+/// The settings of a connection's host, if its protocol is allowed there.
+fn settings(info: &ConnectionInfo) -> Option<&Http2> {
+    let name = if info.tls.is_some() { OVER_TLS } else { IN_CLEAR };
+    info.base_host.http2.as_ref().filter(|_| info.base_host.core.allows_protocol(name))
+}
+
+/// Whether the handshake of a connection has chosen HTTP/2.
+pub(super) fn is_negotiated(info: &ConnectionInfo) -> bool {
+    info.tls.as_ref().is_some_and(|tls| tls.alpn.as_deref() == Some(OVER_TLS))
+}
+
+/// Whether a connection may begin with HTTP/2, without negotiation (`h2_allows_h2_direct`).
+pub(super) fn is_direct(info: &ConnectionInfo) -> bool {
+    settings(info).is_some_and(|http2| http2.direct.unwrap_or(info.tls.is_none()))
+}
+
+/// The limits of a connection.
+fn limits(info: &ConnectionInfo) -> Limits {
+    let http2 = info.base_host.http2.clone().unwrap_or_default();
+    let head = info.base_host.core.head_limits();
+    let most = Limits::default().data_bytes;
+    Limits {
+        streams: http2.streams,
+        window_bytes: http2.window_bytes,
+        connection_window_bytes: BODIES_BYTES.max(http2.window_bytes),
+        data_bytes: if http2.data_bytes == 0 { most } else { http2.data_bytes.min(most) },
+        head,
+        ..Limits::default()
+    }
+}
+
+/// How long a request waits for its client.
+fn stream_timeout(info: &ConnectionInfo) -> Duration {
+    let http2 = info.base_host.http2.as_ref();
+    http2.and_then(|http2| http2.stream_timeout).unwrap_or(info.base_host.core.timeout())
+}
+
+/// The deadline of a connection without requests.
+fn idle_deadline(connection: &Connection, has_served: bool) -> Deadline {
+    let core = &connection.info.base_host.core;
+    let timeout = if has_served { core.keep_alive_timeout() } else { core.timeout() };
+    connection.engine.handle.deadline(timeout)
+}

@@ -1,0 +1,93 @@
+//! The body of a request on a stream.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use rt::Sleep;
+use server::read_policy::Running;
+use server::request::Request;
+use server::request_body::{BodyError, BodyIn, BodySource};
+use wire::{Body, HeadFlags, RequestHead};
+
+use super::stream::{BodyEnd, Stream};
+
+/// The source of a body.
+struct Reader {
+    stream: Rc<Stream>,
+    wants_continue: bool,
+    taken: usize,
+    began: Running,
+    /// Set while the reader waits.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// Gives a request its body.
+pub(super) fn attach(stream: &Rc<Stream>, head: &RequestHead, request: &mut Request) {
+    let announced = match head.body {
+        Body::None => return,
+        Body::Length(length) => Some(length),
+        Body::Chunked => None,
+    };
+    let expects_continue = head.flags.has(HeadFlags::EXPECT_CONTINUE);
+    let reader = Reader {
+        wants_continue: expects_continue,
+        taken: 0,
+        began: request.host.read_policy.body.begin(request.engine.handle.clock()),
+        sleep: None,
+        stream: stream.clone(),
+    };
+    request.body_in = BodyIn::new(Box::new(reader), announced);
+    request.body_in.expect_continue(expects_continue);
+}
+
+/// Takes over the trailer fields, as far as they have arrived.
+pub(super) fn detach(stream: &Stream, request: &mut Request) {
+    request.body_in.close();
+    let trailers = stream.trailers.take();
+    if request.host.core.merge_trailers.or(false) {
+        request.head.headers_in.extend(&trailers);
+    }
+    request.head.trailers_in = trailers;
+}
+
+impl BodySource for Reader {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if std::mem::take(&mut self.wants_continue) && self.stream.end.get() == BodyEnd::No {
+            let id = self.stream.id;
+            self.stream.send(|protocol| protocol.respond(id, 100, [], false));
+        }
+        let piece = self.stream.pieces.borrow_mut().pop_front();
+        if let Some(bytes) = piece {
+            self.sleep = None;
+            self.taken += bytes.len();
+            let mut protocol = self.stream.shared.protocol.borrow_mut();
+            let before = protocol.output.len();
+            protocol.taken(self.stream.id, bytes.len());
+            let grants = protocol.output.len() > before;
+            drop(protocol);
+            if grants {
+                self.stream.shared.wake();
+            }
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        match self.stream.end.get() {
+            BodyEnd::Yes => return Poll::Ready(None),
+            BodyEnd::Broken => {
+                let error = io::ErrorKind::ConnectionReset.into();
+                return Poll::Ready(Some(Err(BodyError::Io(error))));
+            }
+            BodyEnd::No => {}
+        }
+        self.stream.reader.replace(Some(cx.waker().clone()));
+        let deadline = self.stream.deadline().min(self.began.deadline(self.taken));
+        let handle = &self.stream.shared.service.handle;
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(handle.sleep_until(deadline)));
+        match sleep.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(BodyError::Status(408)))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}

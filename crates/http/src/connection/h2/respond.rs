@@ -1,0 +1,236 @@
+//! Sends a response on a stream.
+//!
+//! Heads are written as in HTTP/1 first, and then encoded: what a head contains is decided in one
+//! place for both.
+
+use std::io;
+
+use rt::file::{self, Probe};
+use server::body::{Body, Chunk, FileSlice};
+use server::request::Request;
+use wire::h2::Code;
+
+use super::stream::Stream;
+use crate::cache::response::Content;
+use crate::connection::fast::{self, Reply};
+use crate::respond::{Framing, Length, write_head};
+
+/// Bytes of a file that are read at a time.
+const FILE_BYTES: usize = 64 * 1024;
+
+/// Longest head of a body that is a whole response (`nph-`).
+const RAW_HEAD_BYTES: usize = 64 * 1024;
+
+/// Status and fields of a head in the text of HTTP/1.
+fn parse_head(text: &[u8]) -> Option<(u16, impl Iterator<Item = (&[u8], &[u8])> + Clone)> {
+    let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
+    let status = lines.next()?.split(|byte| *byte == b' ').nth(1)?;
+    let status = std::str::from_utf8(status).ok()?.parse().ok()?;
+    let fields = lines.take_while(|line| !line.is_empty()).filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, value) = line.split_at(colon);
+        Some((name, value.get(1..)?.trim_ascii()))
+    });
+    Some((status, fields))
+}
+
+fn broken() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+/// Sends a head in the text of HTTP/1. `ends`: nothing follows.
+fn head(stream: &Stream, text: &[u8], ends: bool) -> io::Result<()> {
+    let (status, fields) = parse_head(text).ok_or(io::ErrorKind::InvalidData)?;
+    if stream.is_reset.get() || stream.shared.is_broken.get() {
+        return Err(broken());
+    }
+    stream.send(|protocol| protocol.respond(stream.id, status, fields, ends));
+    Ok(())
+}
+
+/// Sends interim responses, each in the text of HTTP/1.
+pub(super) fn interim(stream: &Stream, text: &[u8]) {
+    let mut rest = text;
+    while let Some(end) = rest.windows(4).position(|window| window == b"\r\n\r\n") {
+        let (one, after) = rest.split_at(end + 4);
+        rest = after;
+        if let Some((status, fields)) = parse_head(one).filter(|(status, _)| *status != 101) {
+            stream.send(|protocol| protocol.respond(stream.id, status, fields, false));
+        }
+    }
+}
+
+/// Sends a response from the cache.
+pub(super) async fn cached(
+    stream: &Stream,
+    request: &mut Request,
+    reply: &Reply,
+) -> io::Result<()> {
+    let mut text = Vec::with_capacity(512);
+    fast::write_head(request, reply, 0, false, &mut text);
+    request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
+    if let Content::File(slice) = reply.content() {
+        let first = reply.part().map_or(0, |part| part.first);
+        let length = reply.part().map_or(slice.length, wire::range::ByteRange::len);
+        let file = slice.file.clone();
+        head(stream, &text, length == 0)?;
+        let slice = FileSlice { file, offset: slice.offset + first, length };
+        return send_file(stream, slice, true).await;
+    }
+    let body = reply.in_memory().unwrap_or_default();
+    let body = if reply.is_chunked() { unchunked(body) } else { body };
+    head(stream, &text, body.is_empty())?;
+    if body.is_empty() { Ok(()) } else { send_bytes(stream, body, true).await }
+}
+
+/// The data of a body that is one chunk, or none.
+fn unchunked(body: &[u8]) -> &[u8] {
+    let Some(line) = body.iter().position(|byte| *byte == b'\n') else { return &[] };
+    let (size, rest) = body.split_at(line + 1);
+    let size = std::str::from_utf8(size.trim_ascii()).ok();
+    let size = size.and_then(|size| usize::from_str_radix(size, 16).ok()).unwrap_or(0);
+    rest.get(..size).unwrap_or_default()
+}
+
+/// Sends a response that the phases have made.
+pub(super) async fn made(
+    stream: &Stream,
+    request: &mut Request,
+    framing: Framing,
+) -> io::Result<()> {
+    request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
+    let outcome = send(stream, request, framing).await;
+    if let Err(error) = &outcome
+        && error.kind() != io::ErrorKind::ConnectionReset
+    {
+        // The client learns that the response is not complete.
+        stream.send(|protocol| protocol.reset(stream.id, Code::INTERNAL_ERROR));
+    }
+    outcome
+}
+
+async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::Result<()> {
+    let mut body = std::mem::take(&mut request.response.body);
+    let mut text = Vec::with_capacity(512);
+    if request.response.is_raw {
+        body = split_raw(body, &mut text).await?;
+    } else {
+        write_head(request, framing, &mut text);
+    }
+    interim(stream, &request.connection.interim.take());
+    let has_body = !request.head.header_only && framing.length != Length::None;
+    let known = body.length();
+    let has_trailers =
+        !request.response.trailers_out.is_empty() || request.response.late_trailers.is_some();
+    if !has_body || known == Some(0) && !has_trailers {
+        return head(stream, &text, true);
+    }
+    head(stream, &text, false)?;
+    request.response.bytes_sent = known.unwrap_or(0);
+    let is_counted = known.is_none();
+    // Only the last piece of a body that is whole is known to be the last one.
+    let is_whole = matches!(body, Body::Bytes(_) | Body::File(_)) && !has_trailers;
+    loop {
+        if !is_whole {
+            stream.room().await?;
+        }
+        let Some(chunk) = std::future::poll_fn(|cx| body.poll_chunk(cx)).await else { break };
+        match chunk? {
+            Chunk::Bytes(bytes) => {
+                request.response.bytes_sent += if is_counted { bytes.len() as u64 } else { 0 };
+                send_bytes(stream, &bytes, is_whole).await?;
+            }
+            Chunk::File(slice) => {
+                request.response.bytes_sent += if is_counted { slice.length } else { 0 };
+                send_file(stream, slice, is_whole).await?;
+            }
+            Chunk::Flush => {}
+        }
+    }
+    if !is_whole {
+        finish(stream, request);
+    }
+    Ok(())
+}
+
+/// Ends a response, with its trailer fields if there are any.
+fn finish(stream: &Stream, request: &mut Request) {
+    request.response.take_late_trailers();
+    let trailers = &request.response.trailers_out;
+    if trailers.is_empty() {
+        stream.add(b"", 0, true);
+    } else {
+        stream.send(|protocol| protocol.respond_trailers(stream.id, trailers.iter()));
+    }
+}
+
+/// Moves the head of a body that is a whole response into `text`; returns the rest.
+async fn split_raw(body: Body, text: &mut Vec<u8>) -> io::Result<Body> {
+    let (start, rest) = body.gathered(RAW_HEAD_BYTES).await.split_head();
+    let ends = [&b"\r\n\r\n"[..], b"\n\n"];
+    let end = ends.iter().filter_map(|end| {
+        start.windows(end.len()).position(|window| window == *end).map(|at| at + end.len())
+    });
+    let end = end.min().ok_or(io::ErrorKind::InvalidData)?;
+    text.extend_from_slice(start.get(..end).unwrap_or_default());
+    Ok(Body::Parts([Body::Bytes(start.slice(end..)), rest].into()))
+}
+
+/// Sends bytes as the client takes them.
+async fn send_bytes(stream: &Stream, bytes: &[u8], ends: bool) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let room = stream.room().await?;
+        let sent = stream.add(rest, room, ends);
+        rest = rest.get(sent..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Sends a part of a file. What is not in memory is read by the pool.
+async fn send_file(stream: &Stream, mut slice: FileSlice, ends: bool) -> io::Result<()> {
+    let length = usize::try_from(slice.length).unwrap_or(FILE_BYTES).min(FILE_BYTES);
+    let mut buffer = vec![0; length];
+    while slice.length > 0 {
+        let room = stream.room().await?;
+        let wanted = usize::try_from(slice.length).unwrap_or(room).min(room);
+        let piece = buffer.get_mut(..wanted.min(length)).unwrap_or_default();
+        match file::read_resident(&*slice.file, piece, slice.offset)? {
+            Probe::Read(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Probe::Cold => {
+                let pool = stream.shared.service.handle.blocking().clone();
+                file::warm(&pool, &*slice.file, slice.offset, FILE_BYTES).await?;
+            }
+            Probe::Read(count) => {
+                let is_last = ends && count as u64 == slice.length;
+                let piece = piece.get(..count).unwrap_or_default();
+                send_bytes(stream, piece, is_last).await?;
+                slice.offset += count as u64;
+                slice.length -= count as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_parsed() {
+        let text = b"HTTP/1.1 404 Not Found\r\nDate: now\r\nX:  a:b \r\n\r\n";
+        let (status, fields) = parse_head(text).unwrap();
+        assert_eq!(status, 404);
+        let expected: [(&[u8], &[u8]); 2] = [(b"Date", b"now"), (b"X", b"a:b")];
+        assert_eq!(fields.collect::<Vec<_>>(), expected);
+        assert!(parse_head(b"HTTP/1.1\r\n\r\n").is_none());
+    }
+
+    #[test]
+    fn one_chunk_is_unwrapped() {
+        assert_eq!(unchunked(b"3\r\nabc\r\n0\r\n\r\n"), b"abc");
+        assert_eq!(unchunked(b"0\r\n\r\n"), b"");
+        assert_eq!(unchunked(b""), b"");
+    }
+}

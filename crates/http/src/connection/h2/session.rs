@@ -1,0 +1,377 @@
+//! The task of a connection: receives, and sends once per turn.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use rt::Deadline;
+use server::log::Level;
+use wire::HeadOptions;
+use wire::h2::{self, Code, Event, Failure, StreamId};
+
+use super::stream::{BodyEnd, Shared, Stream};
+use super::upgrade::Upgrade;
+use super::{exchange, idle_deadline, limits};
+use crate::connection::Connection;
+
+/// Bytes that wait to be sent, beyond which nothing is received.
+const UNSENT_BYTES: usize = 512 * 1024;
+
+/// Bytes that are received at a time.
+const RECEIVE_BYTES: usize = 32 * 1024;
+
+/// The capacity of the output that is kept while nothing is sent.
+const OUTPUT_KEPT_BYTES: usize = 4096;
+
+/// How long a client that was asked to leave may still send requests.
+const LEAVING: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// A connection's end, and what it has received.
+struct Session {
+    connection: Connection,
+    shared: Rc<Shared>,
+    /// Bytes of a frame that is not complete.
+    input: Vec<u8>,
+    /// How much of the output was sent.
+    sent: usize,
+    /// When nothing happens until then, the connection ends.
+    deadline: Deadline,
+    /// Until when the output has to be taken by the client.
+    write_deadline: Option<Deadline>,
+    /// When the second GOAWAY follows the first.
+    leaves_at: Option<Deadline>,
+    /// Whether the client will send no more requests.
+    is_left: bool,
+}
+
+/// How a turn ends.
+enum Turn {
+    /// Bytes were received.
+    Received,
+    /// The client has closed, or nothing is left to do.
+    Ended,
+    /// The socket is broken, or the client too slow.
+    Broken,
+}
+
+/// Serves a connection until it ends. `received` begins with the client's preface.
+pub(in crate::connection) async fn run(
+    connection: Connection,
+    received: Vec<u8>,
+    upgrade: Option<Upgrade>,
+) {
+    let now_ms = connection.engine.handle.clock().now_ms();
+    let (limits, mut first) = (limits(&connection.info), None);
+    let mut protocol = None;
+    if let Some(Upgrade { settings, request, head }) = upgrade {
+        protocol = h2::Connection::upgraded(limits, &settings, now_ms);
+        first = Some((request, head));
+    }
+    let shared = Rc::new(Shared {
+        service: connection.engine.clone(),
+        info: connection.info.clone(),
+        protocol: RefCell::new(protocol.unwrap_or_else(|| h2::Connection::new(limits, now_ms))),
+        streams: RefCell::default(),
+        sender: RefCell::default(),
+        is_broken: Cell::new(false),
+        responses: Cell::new(0),
+    });
+    let deadline = idle_deadline(&connection, false);
+    let mut session = Session {
+        connection,
+        shared,
+        input: received,
+        sent: 0,
+        deadline,
+        write_deadline: None,
+        leaves_at: None,
+        is_left: false,
+    };
+    if let Some((request, head)) = first {
+        let stream = session.open(1, true);
+        session.begin(exchange::upgraded(stream, request, head));
+    }
+    session.serve().await;
+}
+
+impl Session {
+    async fn serve(&mut self) {
+        let mut is_broken = false;
+        if !self.input.is_empty() {
+            self.take_input().await;
+        }
+        loop {
+            match std::future::poll_fn(|cx| self.poll_turn(cx)).await {
+                Turn::Received => self.take_input().await,
+                Turn::Ended => break,
+                Turn::Broken => {
+                    is_broken = true;
+                    break;
+                }
+            }
+        }
+        self.end(is_broken).await;
+    }
+
+    /// Ends the connection: requests that are being served notice it.
+    async fn end(&mut self, is_broken: bool) {
+        self.shared.is_broken.set(true);
+        self.connection.info.aborted.set(is_broken);
+        for stream in self.shared.streams.borrow().iter() {
+            stream.break_off();
+        }
+        std::future::poll_fn(|cx| {
+            self.shared.sender.replace(Some(cx.waker().clone()));
+            let is_done = self.shared.streams.borrow().is_empty();
+            if is_done { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        if !is_broken {
+            self.connection.close().await;
+        }
+    }
+
+    /// Sends what there is, and receives; ready once something was received.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        self.shared.sender.replace(Some(cx.waker().clone()));
+        loop {
+            self.check_leaving();
+            let sent_all = match self.poll_send(cx) {
+                Ok(sent_all) => sent_all,
+                Err(_) => return Poll::Ready(Turn::Broken),
+            };
+            if sent_all && self.is_over() {
+                return Poll::Ready(Turn::Ended);
+            }
+            let unsent = self.shared.protocol.borrow().output.len() - self.sent;
+            let deadline = self.next_deadline();
+            let Some(stream) = self.connection.stream.as_mut() else {
+                return Poll::Ready(Turn::Broken);
+            };
+            if unsent > UNSENT_BYTES {
+                return match stream.poll_writable(cx, deadline) {
+                    Poll::Ready(Ok(())) => continue,
+                    Poll::Ready(Err(_)) => Poll::Ready(Turn::Broken),
+                    Poll::Pending => Poll::Pending,
+                };
+            }
+            self.input.reserve(RECEIVE_BYTES);
+            match stream.poll_read(cx, &mut self.input, deadline) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Turn::Ended),
+                Poll::Ready(Ok(_)) => return Poll::Ready(Turn::Received),
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    match self.timed_out() {
+                        Some(turn) => return Poll::Ready(turn),
+                        None => continue,
+                    }
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Turn::Broken),
+                Poll::Pending => {
+                    if self.input.is_empty() {
+                        self.input = Vec::new();
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// A deadline has passed: `None` if there is something to do.
+    fn timed_out(&mut self) -> Option<Turn> {
+        let clock = self.connection.engine.handle.clock();
+        if self.write_deadline.is_some_and(|deadline| deadline.has_passed(clock)) {
+            return Some(Turn::Broken);
+        }
+        if self.leaves_at.is_some_and(|deadline| deadline.has_passed(clock)) {
+            return None;
+        }
+        if !self.shared.streams.borrow().is_empty() {
+            self.deadline = Deadline::NEVER;
+            return None;
+        }
+        let has_begun = self.shared.protocol.borrow().has_begun();
+        if !has_begun || self.shared.protocol.borrow().is_in_head() {
+            return Some(Turn::Broken);
+        }
+        self.shared.protocol.borrow_mut().leave();
+        self.is_left = true;
+        None
+    }
+
+    /// The next moment at which something is to be done.
+    fn next_deadline(&mut self) -> Deadline {
+        let is_serving = !self.shared.streams.borrow().is_empty();
+        let idle = if is_serving { Deadline::NEVER } else { self.deadline };
+        let all = [self.write_deadline, self.leaves_at];
+        all.into_iter().flatten().fold(idle, Deadline::min)
+    }
+
+    /// While the server shuts down gracefully, asks the client to leave.
+    fn check_leaving(&mut self) {
+        let handle = &self.connection.engine.handle;
+        let mut protocol = self.shared.protocol.borrow_mut();
+        if self.connection.engine.draining.get() && !protocol.is_leaving() {
+            protocol.ask_to_leave();
+            self.leaves_at = Some(handle.deadline(LEAVING));
+        }
+        if self.leaves_at.is_some_and(|deadline| deadline.has_passed(handle.clock())) {
+            self.leaves_at = None;
+            protocol.leave();
+        }
+    }
+
+    /// Whether the connection has come to its end, once all output was sent.
+    fn is_over(&self) -> bool {
+        let protocol = self.shared.protocol.borrow();
+        protocol.failure().is_some()
+            || self.shared.streams.borrow().is_empty() && (protocol.has_left() || self.is_left)
+    }
+
+    /// Sends what the socket takes; whether that is all.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let timeout = self.connection.info.base_host.core.timeout();
+        let handle = self.connection.engine.handle.clone();
+        let Some(stream) = self.connection.stream.as_mut() else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        loop {
+            let mut protocol = self.shared.protocol.borrow_mut();
+            let rest = protocol.output.get(self.sent..).unwrap_or_default();
+            if rest.is_empty() {
+                let had_output = !protocol.output.is_empty();
+                protocol.output.clear();
+                protocol.output.shrink_to(OUTPUT_KEPT_BYTES);
+                self.sent = 0;
+                drop(protocol);
+                if had_output {
+                    self.shared.wake_writers();
+                }
+                // Records of TLS may still wait for the socket.
+                return match stream.poll_flush(cx) {
+                    Poll::Ready(Ok(())) => {
+                        self.write_deadline = None;
+                        Ok(true)
+                    }
+                    Poll::Ready(Err(error)) => Err(error),
+                    Poll::Pending => {
+                        self.write_deadline.get_or_insert(handle.deadline(timeout));
+                        Ok(false)
+                    }
+                };
+            }
+            match stream.try_write(rest) {
+                Ok(count) => {
+                    self.sent += count;
+                    self.write_deadline = None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    drop(protocol);
+                    let deadline = *self.write_deadline.get_or_insert(handle.deadline(timeout));
+                    match stream.poll_writable(cx, deadline) {
+                        Poll::Ready(outcome) => outcome?,
+                        Poll::Pending => return Ok(false),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes the frames that have arrived, and serves their requests.
+    async fn take_input(&mut self) {
+        let engine = self.connection.engine.clone();
+        engine.handle.drained().await;
+        let core = &self.connection.info.base_host.core;
+        let options = HeadOptions {
+            strict: core.strict_protocol(),
+            registered_methods: core.registered_methods(),
+            allow_http09: core.allow_http09(),
+            methods: &engine.server.methods,
+        };
+        let now_ms = engine.handle.clock().now_ms();
+        let mut failure = None;
+        if !self.shared.is_broken.get() {
+            let mut protocol = self.shared.protocol.borrow_mut();
+            let taken = protocol.receive(&self.input, &options, now_ms);
+            self.input.drain(..taken);
+            failure = protocol.failure();
+        }
+        loop {
+            let event = self.shared.protocol.borrow_mut().next_event();
+            let Some(event) = event else { break };
+            self.handle(event);
+        }
+        if self.shared.streams.borrow().is_empty() {
+            let has_served = self.shared.responses.get() > 0;
+            self.deadline = idle_deadline(&self.connection, has_served);
+        }
+        if let Some(Failure(code, why)) = failure.filter(|failure| failure.0 != Code::NO_ERROR) {
+            let server = &engine.server;
+            let text = format_args!("HTTP/2 connection error {}: {why}", code.0);
+            server.log_connection(&self.connection.info, "mod_http2.c", Level::Info, 3068, text);
+            for stream in self.shared.streams.borrow().iter() {
+                stream.break_off();
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Request { stream: id, head, refusal, ends } => {
+                let stream = self.open(id, ends);
+                self.begin(exchange::serve(stream, head, refusal));
+            }
+            Event::Data { stream: id, bytes, ends } => match self.shared.stream(id) {
+                Some(stream) => {
+                    stream.received.set(stream.received.get() + bytes.len() as u64);
+                    if !bytes.is_empty() {
+                        stream.pieces.borrow_mut().push_back(Bytes::from(bytes));
+                    }
+                    if ends {
+                        stream.end.set(BodyEnd::Yes);
+                    }
+                    stream.wake_reader();
+                }
+                None => self.shared.protocol.borrow_mut().taken(id, bytes.len()),
+            },
+            Event::Trailers { stream: id, fields } => {
+                if let Some(stream) = self.shared.stream(id) {
+                    stream.trailers.replace(fields);
+                    stream.end.set(BodyEnd::Yes);
+                    stream.wake_reader();
+                }
+            }
+            Event::Reset { stream: id } => {
+                if let Some(stream) = self.shared.stream(id) {
+                    stream.break_off();
+                }
+            }
+            Event::Window { stream: 0 } => self.shared.wake_writers(),
+            Event::Window { stream: id } => {
+                if let Some(stream) = self.shared.stream(id) {
+                    stream.wake_writer();
+                }
+            }
+            Event::Leaves => self.is_left = true,
+        }
+    }
+
+    fn open(&mut self, id: StreamId, ends: bool) -> Rc<Stream> {
+        let stream = Stream::new(id, self.shared.clone(), ends);
+        self.shared.streams.borrow_mut().push(stream.clone());
+        stream
+    }
+
+    /// Polls a request in place; one that has to wait becomes a task.
+    fn begin(&self, serving: impl Future<Output = ()> + 'static) {
+        let mut serving: Pin<Box<dyn Future<Output = ()>>> = Box::pin(serving);
+        let mut cx = Context::from_waker(Waker::noop());
+        if serving.as_mut().poll(&mut cx).is_pending() {
+            self.connection.engine.handle.spawn_local(serving);
+        }
+    }
+}

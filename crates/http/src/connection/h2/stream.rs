@@ -1,0 +1,201 @@
+//! A request's share of a connection.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use rt::{Deadline, Sleep};
+use server::connection_info::ConnectionInfo;
+use wire::Table;
+use wire::h2::{self, StreamId};
+
+use crate::service::Service;
+
+/// Bytes that wait to be sent, beyond which no response adds any.
+const OUTPUT_BYTES: usize = 64 * 1024;
+
+/// What the requests of a connection share.
+pub(super) struct Shared {
+    pub service: Rc<Service>,
+    pub info: Rc<ConnectionInfo>,
+    pub protocol: RefCell<h2::Connection>,
+    /// The requests that are being served.
+    pub streams: RefCell<Vec<Rc<Stream>>>,
+    /// What sends the output.
+    pub sender: RefCell<Option<Waker>>,
+    /// Whether the connection is broken: nothing can be sent any more.
+    pub is_broken: Cell<bool>,
+    /// Responses that were sent.
+    pub responses: Cell<u32>,
+}
+
+impl Shared {
+    /// Wakes what sends the output.
+    pub fn wake(&self) {
+        let sender = self.sender.borrow_mut().take();
+        if let Some(waker) = sender {
+            waker.wake();
+        }
+    }
+
+    pub fn stream(&self, id: StreamId) -> Option<Rc<Stream>> {
+        self.streams.borrow().iter().find(|stream| stream.id == id).cloned()
+    }
+
+    /// Wakes the responses that wait until more can be sent.
+    pub fn wake_writers(&self) {
+        for stream in self.streams.borrow().iter() {
+            stream.granted.set(0);
+            stream.wake_writer();
+        }
+    }
+
+    /// Bytes that each of the waiting responses may add until the output is sent.
+    fn share_bytes(&self) -> usize {
+        let is_waiting = |stream: &&Rc<Stream>| stream.writer.borrow().is_some();
+        let waiting = self.streams.borrow().iter().filter(is_waiting).count();
+        (OUTPUT_BYTES / waiting.max(1)).max(4096)
+    }
+}
+
+/// The end of a request's body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyEnd {
+    /// More is to come.
+    No,
+    /// All of it has arrived.
+    Yes,
+    /// The client or the connection is gone.
+    Broken,
+}
+
+/// A request and its response.
+pub(super) struct Stream {
+    pub id: StreamId,
+    pub shared: Rc<Shared>,
+    /// The pieces of the body that the handler has not taken.
+    pub pieces: RefCell<VecDeque<Bytes>>,
+    pub end: Cell<BodyEnd>,
+    pub trailers: RefCell<Table>,
+    pub reader: RefCell<Option<Waker>>,
+    pub writer: RefCell<Option<Waker>>,
+    /// Whether the client has reset it.
+    pub is_reset: Cell<bool>,
+    /// Bytes that it has added since the output was sent last.
+    granted: Cell<usize>,
+    /// Bytes received for it.
+    pub received: Cell<u64>,
+    /// Bytes of frames sent for it.
+    pub sent: Cell<u64>,
+}
+
+impl Stream {
+    pub fn new(id: StreamId, shared: Rc<Shared>, ends: bool) -> Rc<Stream> {
+        Rc::new(Stream {
+            id,
+            shared,
+            pieces: RefCell::default(),
+            end: Cell::new(if ends { BodyEnd::Yes } else { BodyEnd::No }),
+            trailers: RefCell::default(),
+            reader: RefCell::default(),
+            writer: RefCell::default(),
+            is_reset: Cell::new(false),
+            granted: Cell::new(0),
+            received: Cell::new(0),
+            sent: Cell::new(0),
+        })
+    }
+
+    pub fn wake_reader(&self) {
+        let reader = self.reader.borrow_mut().take();
+        if let Some(waker) = reader {
+            waker.wake();
+        }
+    }
+
+    pub fn wake_writer(&self) {
+        let writer = self.writer.borrow_mut().take();
+        if let Some(waker) = writer {
+            waker.wake();
+        }
+    }
+
+    /// The client is gone, or no longer interested.
+    pub fn break_off(&self) {
+        self.is_reset.set(true);
+        if self.end.get() == BodyEnd::No {
+            self.end.set(BodyEnd::Broken);
+        }
+        self.wake_reader();
+        self.wake_writer();
+    }
+
+    /// Calls the protocol, and counts what that adds to the output as sent for this request.
+    pub fn send<T>(&self, call: impl FnOnce(&mut h2::Connection) -> T) -> T {
+        let mut protocol = self.shared.protocol.borrow_mut();
+        let before = protocol.output.len();
+        let outcome = call(&mut protocol);
+        self.sent.set(self.sent.get() + (protocol.output.len() - before) as u64);
+        drop(protocol);
+        self.shared.wake();
+        outcome
+    }
+
+    /// The bytes of the response that may be added now.
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.is_reset.get() || self.shared.is_broken.get() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let share = self.shared.share_bytes().saturating_sub(self.granted.get());
+        let protocol = self.shared.protocol.borrow();
+        let Some(window) = protocol.window(self.id) else {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        };
+        let room = OUTPUT_BYTES.saturating_sub(protocol.output.len()).min(share).min(window);
+        if room > 0 {
+            return Poll::Ready(Ok(room));
+        }
+        self.writer.replace(Some(cx.waker().clone()));
+        Poll::Pending
+    }
+
+    /// Waits for room, at most until the client has taken nothing for the time that a request
+    /// waits.
+    pub async fn room(&self) -> io::Result<usize> {
+        let mut sleep: Option<std::pin::Pin<Box<Sleep>>> = None;
+        std::future::poll_fn(|cx| {
+            let room = self.poll_room(cx);
+            if room.is_ready() {
+                return room;
+            }
+            let sleep = sleep.get_or_insert_with(|| Box::pin(self.sleep()));
+            match sleep.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn sleep(&self) -> Sleep {
+        let handle = &self.shared.service.handle;
+        handle.sleep_until(self.deadline())
+    }
+
+    /// The deadline for the client, from now on.
+    pub fn deadline(&self) -> Deadline {
+        self.shared.service.handle.deadline(super::stream_timeout(&self.shared.info))
+    }
+
+    /// Adds as much of a response's body as there is room for; returns how much that is.
+    pub fn add(&self, bytes: &[u8], room: usize, ends: bool) -> usize {
+        let piece = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+        let is_last = ends && piece.len() == bytes.len();
+        let sent = self.send(|protocol| protocol.send_data(self.id, piece, is_last));
+        self.granted.set(self.granted.get() + sent);
+        sent
+    }
+}

@@ -1,0 +1,3 @@
+//! Apache's `modules/http2`.
+
+pub mod mod_http2;

@@ -1,0 +1,97 @@
+//! mod_http2: HTTP/2.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_http2.html>. The connection speaks the
+//! protocol ([`server::http2`]); this module configures it, and tells programs and logs of it.
+
+mod rows;
+
+use std::time::Duration;
+
+use conf::Span;
+use server::build::Build;
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, always};
+use server::http2::Http2;
+use server::merge::Setting;
+use server::module::Module;
+use server::registry::Registry;
+use server::request::Request;
+
+use crate::mpm::mpm_prefork::Prefork;
+
+/// `mod_http2.c`
+pub struct Http2Module;
+
+impl Module for Http2Module {
+    const NAME: &'static str = "http2_module";
+    const FILE: &'static str = "mod_http2.c";
+    type Server = ServerConfig;
+    type Dir = DirConfig;
+    const DIRECTIVES: &'static [server::directive::Row<Http2Module>] = &rows::ROWS;
+
+    fn hooks(hooks: &mut Hooks<'_, Http2Module>) {
+        hooks.http2(policy);
+        hooks.post_config(check_mpm);
+        hooks.on(Phase::Fixups, Rank::LAST, always, tell).pure();
+    }
+}
+
+server::config! {
+    /// Per-host configuration.
+    pub struct ServerConfig {
+        /// `H2MaxSessionStreams`
+        pub streams: Setting<u32>,
+        /// `H2WindowSize`, bytes.
+        pub window_bytes: Setting<u32>,
+        /// `H2MaxDataFrameLen`, bytes; 0 for the protocol's limit.
+        pub data_bytes: Setting<usize>,
+        /// `H2Direct`
+        pub direct: Setting<bool>,
+        /// `H2Upgrade`
+        pub upgrade: Setting<bool>,
+        /// `H2StreamTimeout`
+        pub stream_timeout: Setting<Duration>,
+        /// `H2Padding`
+        pub padding_bits: Setting<u8>,
+    }
+}
+
+server::config! {
+    /// Per-directory configuration.
+    pub struct DirConfig {}
+}
+
+fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
+    let default = Http2::default();
+    is_supported(registry).then(|| Http2 {
+        streams: config.streams.or(default.streams),
+        window_bytes: config.window_bytes.or(default.window_bytes),
+        data_bytes: config.data_bytes.or(default.data_bytes),
+        direct: config.direct.get().copied(),
+        upgrade: config.upgrade.get().copied(),
+        stream_timeout: config.stream_timeout.get().copied(),
+        padding_bits: config.padding_bits.or(default.padding_bits),
+    })
+}
+
+/// Whether the MPM can serve several requests of a connection at a time (`h2_mpm_supported`).
+fn is_supported(registry: &Registry) -> bool {
+    registry.slot_of::<Prefork>().is_none()
+}
+
+/// Warns that prefork has no HTTP/2 (`h2_post_config`).
+fn check_mpm(build: &mut Build) {
+    if !is_supported(&build.registry) {
+        let text = "AH10034: The mpm module (prefork.c) is not supported by mod_http2. The mpm \
+                    determines how things are processed in your server. HTTP/2 has more demands in \
+                    this regard and the currently selected mpm will just not do. This is an \
+                    advisory warning. Your server will continue to work, but the HTTP/2 protocol \
+                    will be inactive.";
+        build.warn(Span::default(), text);
+    }
+}
+
+/// Sets the variables of HTTP/2 (`h2_h2_fixups`).
+fn tell<'r>(_: Bound<'r, Http2Module>, request: &'r mut Request) -> Step<'r> {
+    request.tell_http2();
+    Step::DECLINED
+}

@@ -1,0 +1,340 @@
+//! The directives. Their messages are those of `h2_config.c`.
+
+use std::time::Duration;
+
+use bstr::ByteSlice;
+use conf::Arg;
+use conf::values::{Unit, timeout};
+use server::context::{Override, Places};
+use server::directive::{Cx, Fault, Row, Set, State, Takes};
+
+use super::Http2Module;
+use crate::atoi::atol;
+
+type Here<'a, 'b> = Cx<'a, 'b, Http2Module>;
+
+/// Why the directives of worker threads have no effect.
+const NO_WORKERS: &str =
+    "requests are served by the loop of their connection; there are no workers";
+
+/// Why the directives of server push have no effect.
+const NO_PUSH: &str = "responses are not pushed: browsers have removed it";
+
+/// Directories, and `.htaccess` under `AllowOverride FileInfo`.
+const fn anywhere(row: Row<Http2Module>) -> Row<Http2Module> {
+    row.standing(Places::ALL, Override::FILE_INFO)
+}
+
+const fn process(row: Row<Http2Module>) -> Row<Http2Module> {
+    row.standing(Places::SERVER, Override::NONE)
+}
+
+pub(super) static ROWS: [Row<Http2Module>; 28] = [
+    Row::<Http2Module>::new(
+        "H2MaxSessionStreams",
+        Takes::One(|cx, arg| {
+            let value = at_least(arg, 1, "value must be > 0")?;
+            cx.server().streams.set(u32::try_from(value).unwrap_or(u32::MAX));
+            Ok(())
+        }),
+        "n",
+        "Sets how many requests of a connection may be served at a time.",
+    )
+    .default("100"),
+    Row::<Http2Module>::new(
+        "H2WindowSize",
+        Takes::One(|cx, arg| {
+            let value = at_least(arg, 1024, "value must be >= 1024")?;
+            let largest = 0x7fff_ffff;
+            cx.server().window_bytes.set(u32::try_from(value).unwrap_or(largest).min(largest));
+            Ok(())
+        }),
+        "bytes",
+        "Sets how much of a request's body may wait for its handler.",
+    )
+    .default("65535"),
+    Row::<Http2Module>::new(
+        "H2StreamMaxMemSize",
+        Takes::One(|_, arg| at_least(arg, 1024, "value must be >= 1024").map(drop)),
+        "bytes",
+        "Sets how much of a response may be kept in memory until the client takes it.",
+    )
+    .default("65536")
+    .state(State::Accepted("a response is made as the client takes it")),
+    process(Row::<Http2Module>::new(
+        "H2MinWorkers",
+        Takes::One(|_, arg| at_least(arg, 1, "value must be > 0").map(drop)),
+        "n",
+        "Sets how many worker threads a process has at least.",
+    ))
+    .state(State::Accepted(NO_WORKERS)),
+    process(Row::<Http2Module>::new(
+        "H2MaxWorkers",
+        Takes::One(|_, arg| at_least(arg, 1, "value must be > 0").map(drop)),
+        "n",
+        "Sets how many worker threads a process has at most.",
+    ))
+    .state(State::Accepted(NO_WORKERS)),
+    process(Row::<Http2Module>::new(
+        "H2MaxWorkerIdleSeconds",
+        Takes::One(|_, arg| duration(arg, "Invalid idle limit value").map(drop)),
+        "n",
+        "Sets the time after which an idle worker thread ends.",
+    ))
+    .default("600")
+    .state(State::Accepted(NO_WORKERS)),
+    Row::<Http2Module>::new(
+        "H2Direct",
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            cx.server().direct.set(on);
+            Ok(())
+        }),
+        "on|off",
+        "Sets whether a connection may begin with HTTP/2, without negotiation.",
+    )
+    .default("on for h2c, off for h2 protocol"),
+    anywhere(Row::<Http2Module>::new(
+        "H2Upgrade",
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            if cx.outside_sections() {
+                cx.server().upgrade.set(on);
+            }
+            Ok(())
+        }),
+        "on|off",
+        "Sets whether a request of HTTP/1.1 may change its connection to HTTP/2.",
+    ))
+    .default("on for h2c, off for h2 protocol")
+    .state(State::Partial("has no effect in directories and .htaccess files")),
+    Row::<Http2Module>::new(
+        "H2ModernTLSOnly",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Sets whether HTTP/2 needs TLS 1.2 or later and a modern cipher.",
+    )
+    .default("on")
+    .state(State::Accepted("TLS has no other versions and ciphers here")),
+    anywhere(Row::<Http2Module>::new(
+        "H2Push",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Sets whether the server may push responses.",
+    ))
+    .default("on")
+    .state(State::Accepted(NO_PUSH)),
+    Row::<Http2Module>::new(
+        "H2PushDiarySize",
+        Takes::One(push_diary_size),
+        "n",
+        "Sets how many pushed responses a connection remembers.",
+    )
+    .default("256")
+    .state(State::Accepted(NO_PUSH)),
+    Row::<Http2Module>::new(
+        "H2PushPriority",
+        Takes::Some { least: 1, most: 3, set: push_priority },
+        "mime-type [after|before|interleaved] [weight]",
+        "Sets the priority of pushed responses.",
+    )
+    .default("* After 16")
+    .state(State::Accepted(NO_PUSH)),
+    anywhere(Row::<Http2Module>::new(
+        "H2PushResource",
+        Takes::Some { least: 1, most: 3, set: |_, _| Ok(()) },
+        "[add] path [critical]",
+        "Declares a response to push, or to name in early hints.",
+    ))
+    .state(State::Accepted(NO_PUSH)),
+    Row::<Http2Module>::new(
+        "H2EarlyHints",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Sets whether responses 103 are sent.",
+    )
+    .default("off")
+    .state(State::Accepted("the server makes no responses 103; those of backends are forwarded")),
+    anywhere(Row::<Http2Module>::new(
+        "H2EarlyHint",
+        Takes::Two(early_hint),
+        "name value",
+        "Declares a field of responses 103.",
+    ))
+    .state(State::Accepted("the server makes no responses 103; those of backends are forwarded")),
+    anywhere(Row::<Http2Module>::new(
+        "H2CopyFiles",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Sets whether files are copied before they are handed to the connection.",
+    ))
+    .default("off")
+    .state(State::Accepted("handlers and the connection share the loop: nothing is handed over")),
+    Row::<Http2Module>::new(
+        "H2Padding",
+        Takes::One(padding),
+        "numbits",
+        "Sets the range of random padding, as a power of two.",
+    )
+    .default("0")
+    .state(State::Accepted("frames have no padding")),
+    Row::<Http2Module>::new(
+        "H2OutputBuffering",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Sets whether small writes are gathered.",
+    )
+    .default("on")
+    .state(State::Accepted("what a turn of the loop makes is sent at its end")),
+    Row::<Http2Module>::new(
+        "H2MaxDataFrameLen",
+        Takes::One(|cx, arg| {
+            let value = at_least(arg, 0, "value must be 0 or larger")?;
+            cx.server().data_bytes.set(usize::try_from(value).unwrap_or(usize::MAX));
+            Ok(())
+        }),
+        "n",
+        "Sets the largest payload of a DATA frame.",
+    )
+    .default("0"),
+    Row::<Http2Module>::new(
+        "H2MaxHeaderBlockLen",
+        Takes::One(|_, arg| at_least(arg, 0, "value must be 0 or larger").map(drop)),
+        "n",
+        "Sets the largest block of a response's header fields.",
+    )
+    .default("0")
+    .state(State::Accepted("there is no limit for the server's own responses")),
+    Row::<Http2Module>::new(
+        "H2MaxStreamErrors",
+        Takes::One(|_, arg| at_least(arg, 0, "value must be 0 or larger").map(drop)),
+        "n",
+        "Sets how many errors of streams a connection may have.",
+    )
+    .default("8")
+    .state(State::Accepted("a budget for all frames without progress bounds them, too")),
+    Row::<Http2Module>::new(
+        "H2StreamTimeout",
+        Takes::One(|cx, arg| {
+            let time = duration(arg, "Invalid timeout value")?;
+            cx.server().stream_timeout.set(time);
+            Ok(())
+        }),
+        "time-interval[s]",
+        "Sets how long a request waits for its client.",
+    )
+    .standing(Places::NOT_HTACCESS, Override::NONE)
+    .state(State::Partial("has no effect in directories")),
+    Row::<Http2Module>::new(
+        "H2TLSWarmUpSize",
+        Takes::One(|_, _| Ok(())),
+        "amount",
+        "Sets how much of a TLS connection is sent in small records at first.",
+    )
+    .default("1048576")
+    .state(State::Accepted("records are as large as what is sent at a time")),
+    Row::<Http2Module>::new(
+        "H2TLSCoolDownSecs",
+        Takes::One(|_, _| Ok(())),
+        "seconds",
+        "Sets after which idle time records are small again.",
+    )
+    .default("1")
+    .state(State::Accepted("records are as large as what is sent at a time")),
+    Row::<Http2Module>::new(
+        "H2ProxyRequests",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Sets whether a forward proxy accepts HTTP/2.",
+    )
+    .default("off")
+    .state(State::Accepted("requests name their host, whatever proxy they are for")),
+    Row::<Http2Module>::new(
+        "H2WebSockets",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Sets whether WebSockets may use a stream.",
+    )
+    .default("off")
+    .state(State::Accepted("clients open a connection of HTTP/1.1 for a WebSocket")),
+    Row::<Http2Module>::new(
+        "H2SerializeHeaders",
+        Takes::One(|_, arg| on_off(arg).map(drop)),
+        "on|off",
+        "Has no effect any more, in Apache either.",
+    )
+    .default("off")
+    .state(State::Accepted("it has no effect in Apache either")),
+    Row::<Http2Module>::new(
+        "H2SessionExtraFiles",
+        Takes::One(|cx, _| {
+            cx.warn("H2SessionExtraFiles is obsolete and will be ignored");
+            Ok(())
+        }),
+        "n",
+        "Has no effect any more, in Apache either.",
+    )
+    .state(State::Accepted("it has no effect in Apache either")),
+];
+
+fn at_least(arg: &Arg, least: i64, fault: &str) -> Result<i64, Fault> {
+    let value = atol(&arg.text);
+    if value < least { Err(Fault::new(fault).at(arg)) } else { Ok(value) }
+}
+
+fn on_off(arg: &Arg) -> Result<bool, Fault> {
+    if arg.text.eq_ignore_ascii_case(b"on") {
+        Ok(true)
+    } else if arg.text.eq_ignore_ascii_case(b"off") {
+        Ok(false)
+    } else {
+        Err(Fault::new("value must be On or Off").at(arg))
+    }
+}
+
+fn duration(arg: &Arg, fault: &str) -> Result<Duration, Fault> {
+    timeout(&arg.text, Unit::Seconds).ok_or_else(|| Fault::new(fault).at(arg))
+}
+
+fn push_diary_size(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let value = at_least(arg, 0, "value must be >= 0")?;
+    if value > 0 && value & (value - 1) != 0 {
+        return Err(Fault::new("value must a power of 2").at(arg));
+    }
+    if value > 1 << 15 {
+        return Err(Fault::new("value must <= 65536").at(arg));
+    }
+    Ok(())
+}
+
+fn push_priority(_: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let [media_type, more @ ..] = args else { return Ok(()) };
+    if *media_type.text != *b"*" && !media_type.text.contains(&b'/') {
+        let fault = "1st argument must be a mime-type, like 'text/css' or '*'";
+        return Err(Fault::new(fault).at(media_type));
+    }
+    let words: [&[u8]; 3] = [b"after", b"before", b"interleaved"];
+    if let Some(dependency) = more.first()
+        && !words.iter().any(|word| dependency.text.eq_ignore_ascii_case(word))
+    {
+        let fault = "dependency must be one of 'After', 'Before' or 'Interleaved'";
+        return Err(Fault::new(fault).at(dependency));
+    }
+    Ok(())
+}
+
+fn padding(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let bits = at_least(arg, 0, "number of bits must be >= 0")?;
+    let bits = u8::try_from(bits).ok().filter(|bits| *bits <= 8);
+    let bits = bits.ok_or_else(|| Fault::new("number of bits must be <= 8").at(arg))?;
+    cx.server().padding_bits.set(bits);
+    Ok(())
+}
+
+fn early_hint(_: &mut Here<'_, '_>, _: &Arg, value: &Arg) -> Set {
+    if value.text.trim().is_empty() {
+        let fault = "Early Hint header value must not be empty/only space";
+        return Err(Fault::new(fault).at(value));
+    }
+    Ok(())
+}
