@@ -8,6 +8,7 @@ pub mod client;
 pub mod compare;
 pub mod escape;
 pub mod gaps;
+pub mod http2;
 pub mod parse;
 pub mod place;
 pub mod program;

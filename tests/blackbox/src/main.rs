@@ -5,6 +5,7 @@
 //! blackbox check  [FILTER…]   do the recordings still match the installed apache2?
 //! blackbox run    [FILTER…]   does Tamarack do the same?  --expect-gaps FILE,
 //!                             --mpm NAME: under another MPM than event
+//!                             --http2: what HTTP/2 can express, over HTTP/2
 //! ```
 //!
 //! A filter is a part of `area/name`. The format is described in tests/README.md.
@@ -20,7 +21,7 @@ use blackbox::gaps::Gaps;
 use blackbox::program::Program;
 use blackbox::run::{Case, Mode, run_file};
 use blackbox::testfile::{self, TestFile};
-use blackbox::{place, unserved, watcher};
+use blackbox::{http2, place, unserved, watcher};
 
 /// Files that run at the same time, most of which wait most of the time.
 const WORKERS: usize = 16;
@@ -62,6 +63,7 @@ fn start() -> Result<bool, String> {
                 let name = arguments.next().ok_or("--mpm prefork|worker|event|loop")?;
                 let _ = place::MPM.set(format!("mpm_{name}"));
             }
+            "--http2" => http2::ON.store(true, Ordering::Relaxed),
             _ => filters.push(argument),
         }
     }
@@ -75,6 +77,12 @@ fn start() -> Result<bool, String> {
     let mut files = load_all(tests, &filters)?;
     if mode == Mode::Run && filters.is_empty() {
         unserved::leave_out(&mut files, &program, tests)?;
+    }
+    if http2::is_on() {
+        let count = files.len();
+        let left_out = http2::differing(tests)?;
+        files.retain_mut(|file| !left_out.contains(&file.name) && http2::reduce(file));
+        println!("over HTTP/2: {} of {count} files", files.len());
     }
     let started = Instant::now();
     let cases = run_all(files, &program, mode, tests)?;

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use socket2::{Domain, Socket, Type};
 
 use crate::backend::socket::Backend;
+use crate::http2;
 use crate::testfile::{Change, Entry, TestFile};
 
 /// The lowest port: all have five digits, so that lengths do not change, and are below the kernel's
@@ -111,7 +112,8 @@ impl Place {
         }
         let mpm = MPM.get().cloned().unwrap_or_else(|| "mpm_event".to_owned());
         let mpm = (!self.names_mpm).then_some(mpm);
-        for module in mpm.iter().chain(&file.modules) {
+        let http2 = http2::is_on().then(|| "http2".to_owned());
+        for module in mpm.iter().chain(&file.modules).chain(&http2) {
             text.push_str(&format!(
                 "LoadModule {module}_module \"{}/mod_{module}.so\"\n",
                 crate::program::MODULES
@@ -125,6 +127,9 @@ impl Place {
         text.push_str(&format!("ServerName localhost\nDocumentRoot \"{root}/htdocs\"\n"));
         if file.modules.iter().any(|module| module == "mime") {
             text.push_str("TypesConfig conf/mime.types\n");
+        }
+        if http2::is_on() {
+            text.push_str(http2::CONFIG);
         }
         text.push_str("Include conf/test.conf\n");
         Ok(text)

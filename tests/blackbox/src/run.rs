@@ -8,6 +8,7 @@ use crate::backend::player::Player;
 use crate::backend::show::{self, Connections};
 use crate::client::{Client, End, Fill};
 use crate::compare::{Rule, difference, ignore_body};
+use crate::http2;
 use crate::place::Place;
 use crate::program::{Program, end_detached};
 use crate::render::Renderer;
@@ -192,6 +193,9 @@ impl<'a> Session<'a> {
         renderer: &Renderer,
         player: &Player,
     ) -> Option<String> {
+        if http2::is_on() {
+            return self.connection_http2(connection, renderer, player);
+        }
         let options = connection.options.clone();
         let mut client = match Client::connect(&options, &self.place, &self.tls) {
             Ok(client) => client,
@@ -251,6 +255,48 @@ impl<'a> Session<'a> {
         (!failures.is_empty()).then_some(failures)
     }
 
+    /// Sends the requests on a connection of HTTP/2.
+    fn connection_http2(
+        &self,
+        connection: &mut Connection,
+        renderer: &Renderer,
+        player: &Player,
+    ) -> Option<String> {
+        let mut failures = String::new();
+        let mut client = match Client::connect(&connection.options, &self.place, &self.tls) {
+            Ok(client) => http2::Http2::new(client),
+            Err(failure) => return Some(failure),
+        };
+        for (at, block) in connection.requests.iter_mut().enumerate() {
+            let mut bytes = Vec::new();
+            for step in &block.steps {
+                match step {
+                    Step::Send(more) => bytes.extend(self.place.fill_bytes(more)),
+                    Step::Change(change) => self.change(change, player),
+                    Step::Pause(_) | Step::HalfClose | Step::WaitInterim => {}
+                }
+            }
+            let request = http2::Request::parse(&bytes)?;
+            let answer = client.exchange(&request, limit());
+            let mut lines = match &answer {
+                Some(answer) => renderer.answer(answer),
+                None => vec![NO_RESPONSE.into()],
+            };
+            if block.ignore_body {
+                ignore_body(&mut lines);
+            }
+            http2::comparable(&mut lines);
+            let shown = answer.map(|answer| answer.body).unwrap_or_default();
+            let shown = self.place.unfill(&String::from_utf8_lossy(&shown));
+            if let Some(failure) = self.judge(block, lines, &shown, Rule::Answer) {
+                let sent = block.source.iter().find(|line| line.starts_with('>'));
+                let sent = sent.map_or("", String::as_str);
+                failures.push_str(&format!("    request {}: {sent}\n{failure}", at + 1));
+            }
+        }
+        (!failures.is_empty()).then_some(failures)
+    }
+
     fn send(&self, client: &mut Client, blocks: &[Block], player: &Player) {
         let mut bytes = Vec::new();
         for step in blocks.iter().flat_map(|block| &block.steps) {
@@ -267,20 +313,22 @@ impl<'a> Session<'a> {
                         client.fill(limit());
                     }
                 }
-                Step::Change(change) => {
-                    let changed = match change {
-                        Change::Stop(name) => player.stop(name),
-                        Change::Start(name) => player.restart(name),
-                        _ => self.place.change(change),
-                    };
-                    if let Err(error) = changed {
-                        eprintln!("{}: {change:?}: {error}", self.file.name);
-                    }
-                }
+                Step::Change(change) => self.change(change, player),
                 Step::Send(_) => {}
             }
         }
         client.send(&bytes);
+    }
+
+    fn change(&self, change: &Change, player: &Player) {
+        let changed = match change {
+            Change::Stop(name) => player.stop(name),
+            Change::Start(name) => player.restart(name),
+            _ => self.place.change(change),
+        };
+        if let Err(error) = changed {
+            eprintln!("{}: {change:?}: {error}", self.file.name);
+        }
     }
 
     /// Whether the server leaves the connection open after the last response.

@@ -94,6 +94,8 @@ impl LoopTask {
         let told = common.state.changed().await;
         if told.is_ok() && matches!(*common.state.borrow(), State::Finish | State::Leave) {
             service.draining.set(true);
+            // Idle connections of HTTP/2 ask their clients to leave.
+            handle.rouse(usize::MAX);
             if let Some(deciding) = &deciding {
                 deciding.abort();
             }

@@ -2,7 +2,7 @@
 //! HTTP/1 would be.
 
 use super::hpack::ENTRY_OVERHEAD_BYTES;
-use crate::chars::{decimal, is_token_string, trim_blanks};
+use crate::chars::{decimal, is_field_content, is_token_string, is_visible, trim_blanks};
 use crate::request::{HeadError, HeadLimits, HeadOptions, LogLevel, RequestHead};
 use crate::table::Table;
 
@@ -13,6 +13,15 @@ const OF_CONNECTION: [&[u8]; 5] =
 /// The least limit of a head, bytes.
 const LIST_BYTES_LEAST: usize = 64 * 1024;
 
+/// The most that `LimitRequestFields` results in, bytes.
+const LIST_BYTES_MOST: usize = 256 * 1024;
+
+/// Fields that are allowed without `LimitRequestFields`.
+const UNLIMITED_FIELDS: usize = 2000;
+
+/// Fields beyond `LimitRequestFields` that still get a response.
+const REFUSED_FIELDS: usize = 100;
+
 /// How many times the limit of a head a block may have until decoding ends: up to there the client
 /// gets a response.
 const REFUSED_TIMES: usize = 4;
@@ -20,9 +29,13 @@ const REFUSED_TIMES: usize = 4;
 const TOO_LARGE: &str = "Size of a request header field exceeds server limit.";
 const TOO_MANY: &str = "The number of request header fields exceeds this server's limit.";
 
-/// The limit of a head: names, values and [`ENTRY_OVERHEAD_BYTES`] for each field.
+/// The limit of a head: names, values and [`ENTRY_OVERHEAD_BYTES`] for each field. It is what the
+/// configured limits amount to, within bounds.
 pub(super) fn list_bytes(limits: &HeadLimits) -> usize {
-    limits.field_bytes.max(limits.line_bytes).saturating_mul(4).max(LIST_BYTES_LEAST)
+    let fields = if limits.fields == 0 { UNLIMITED_FIELDS } else { limits.fields };
+    let all = fields.saturating_mul(limits.field_bytes.saturating_add(ENTRY_OVERHEAD_BYTES));
+    let most = limits.field_bytes.max(limits.line_bytes).saturating_mul(4).max(LIST_BYTES_MOST);
+    all.clamp(LIST_BYTES_LEAST, most)
 }
 
 /// The fields of a block while it is decoded.
@@ -66,6 +79,12 @@ impl Fields {
             is_malformed: false,
             refusal: None,
         }
+    }
+
+    /// Whether there are so many fields that there is no response either.
+    pub fn is_excessive(&self) -> bool {
+        let limit = self.limits.fields;
+        limit != 0 && self.count > limit.saturating_add(REFUSED_FIELDS)
     }
 
     /// Bytes of the fields, as far as they are kept.
@@ -120,7 +139,7 @@ impl Fields {
         self.has_regular = true;
         self.count += 1;
         let is_valid_name = is_token_string(name) && !name.iter().any(u8::is_ascii_uppercase);
-        let is_valid_value = !value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
+        let is_valid_value = value.iter().all(|byte| is_field_content(*byte));
         let is_allowed = !OF_CONNECTION.contains(&name)
             && (name != b"te" || value.eq_ignore_ascii_case(b"trailers"));
         if !is_valid_name || !is_valid_value || !is_allowed {
@@ -156,6 +175,9 @@ impl Fields {
             Some(length) => Some(decimal(length)?),
             None => None,
         };
+        if self.authority.is_none() && !self.table.contains(b"Host") {
+            return None;
+        }
         let has_two = self.table.get_all(b"Content-Length").nth(1).is_some();
         if has_two || ends && announced.is_some_and(|length| length > 0) {
             return None;
@@ -190,6 +212,10 @@ impl Fields {
 
     /// What stands between method and version in a request line.
     fn target(&mut self, method: &[u8]) -> Option<Vec<u8>> {
+        let has_valid_host = |host: &Vec<u8>| host.iter().all(|byte| is_of_authority(*byte));
+        if !is_token_string(method) || !self.authority.as_ref().is_none_or(has_valid_host) {
+            return None;
+        }
         if method == b"CONNECT" {
             let is_plain = self.scheme.is_none() && self.path.is_none();
             return self.authority.take().filter(|_| is_plain);
@@ -197,7 +223,7 @@ impl Fields {
         self.scheme.as_ref()?;
         let path = self.path.take()?;
         let is_valid = path.starts_with(b"/") || path == b"*" && method == b"OPTIONS";
-        is_valid.then_some(path)
+        (is_valid && path.iter().all(|byte| is_visible(*byte))).then_some(path)
     }
 
     /// The fields behind a body; `None` if they are malformed.
@@ -208,6 +234,11 @@ impl Fields {
         let is_valid = !self.is_malformed && !has_pseudo && self.refusal.is_none();
         is_valid.then_some(self.table)
     }
+}
+
+/// Whether an authority may have this byte (RFC 3986 section 3.2).
+fn is_of_authority(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%[]".contains(&byte)
 }
 
 /// The usual way to write a name in HTTP/1: programs and logs expect it.

@@ -230,7 +230,11 @@ impl Connection {
         self.last = id;
         let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
         let is_full = self.streams.len() >= self.limits.streams as usize;
-        if is_full || held + fields.bytes() > self.limits.heads_bytes {
+        let is_too_much = held > 0 && held + fields.bytes() > self.limits.heads_bytes;
+        if fields.is_excessive() {
+            return self.stream_error(id, Code::ENHANCE_YOUR_CALM);
+        }
+        if is_full || is_too_much {
             return self.stream_error(id, Code::REFUSED_STREAM);
         }
         self.request(id, ends, fields, options)

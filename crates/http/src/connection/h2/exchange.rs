@@ -209,9 +209,14 @@ impl Exchange {
         request.connection.bytes_sent.set(stream.sent.get());
         request.connection.aborted.set(outcome.is_err());
         request.connection.keepalive.set(KeepAlive::Close);
+        // As in Apache, `%k` is 1.
+        request.connection.keepalives.set(2);
         request.response.take_late_trailers();
         if has_log {
             process::run_all(request, Phase::LogTransaction).await;
+        }
+        if let Some(names) = request.connection.names.get() {
+            let _ = stream.shared.info.names.set(names.clone());
         }
         let engine = &self.connection.engine;
         engine.count(request, request.response.status, request.response.bytes_sent);

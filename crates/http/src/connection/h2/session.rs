@@ -46,6 +46,8 @@ struct Session {
     leaves_at: Option<Deadline>,
     /// Whether the client will send no more requests.
     is_left: bool,
+    /// Whether requests were being served at the last look.
+    was_serving: bool,
 }
 
 /// How a turn ends.
@@ -90,6 +92,7 @@ pub(in crate::connection) async fn run(
         write_deadline: None,
         leaves_at: None,
         is_left: false,
+        was_serving: false,
     };
     if let Some((request, head)) = first {
         let stream = session.open(1, true);
@@ -124,15 +127,17 @@ impl Session {
         for stream in self.shared.streams.borrow().iter() {
             stream.break_off();
         }
+        if is_broken {
+            self.connection.stream = None;
+        }
+        self.connection.close().await;
+        // A thread takes its next connection only once nothing of this one runs.
         std::future::poll_fn(|cx| {
             self.shared.sender.replace(Some(cx.waker().clone()));
             let is_done = self.shared.streams.borrow().is_empty();
             if is_done { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
-        if !is_broken {
-            self.connection.close().await;
-        }
     }
 
     /// Sends what there is, and receives; ready once something was received.
@@ -205,6 +210,10 @@ impl Session {
     /// The next moment at which something is to be done.
     fn next_deadline(&mut self) -> Deadline {
         let is_serving = !self.shared.streams.borrow().is_empty();
+        if self.was_serving && !is_serving {
+            self.deadline = idle_deadline(&self.connection, true);
+        }
+        self.was_serving = is_serving;
         let idle = if is_serving { Deadline::NEVER } else { self.deadline };
         let all = [self.write_deadline, self.leaves_at];
         all.into_iter().flatten().fold(idle, Deadline::min)

@@ -43,7 +43,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         request.log::<ProxyFdpass>(Level::Error, 1153, text);
         return Err(500);
     }
-    if request.connection.tls.is_some() {
+    if request.connection.tls.is_some() || request.connection.stream.is_some() {
         let text = format_args!("a connection of TLS can't be passed to another process");
         request.log::<ProxyFdpass>(Level::Error, Message::TlsNotPassed.number(), text);
         return Err(500);

@@ -82,6 +82,11 @@ fn malformed_requests_are_reset() {
         &[GET[0], GET[1], (":path", ""), GET[3]],
         &[GET[0], GET[1], (":path", "a"), GET[3]],
         &[GET[0], GET[1], (":path", "*"), GET[3]],
+        &[GET[0], GET[1], (":path", "/a b"), GET[3]],
+        &[(":method", "G T"), GET[1], GET[2], GET[3]],
+        &[GET[0], GET[1], GET[2], (":authority", "a/b")],
+        &GET[..3],
+        &[GET, &[("a", "b\x01")]].concat(),
         &[(":method", "CONNECT"), GET[1], GET[2], GET[3]],
     ];
     for (index, fields) in cases.iter().enumerate() {
@@ -97,8 +102,7 @@ fn some_requests_are_refused_by_a_response() {
     let long = "/".repeat(120);
     let cases: &[(&[(&str, &str)], u16)] = &[
         (&[GET[0], (":scheme", "ftp"), GET[2], GET[3]], 400),
-        (&[GET[0], GET[1], (":path", "/a b"), GET[3]], 400),
-        (&[(":method", "G T"), GET[1], GET[2], GET[3]], 400),
+        (&[GET[0], GET[1], (":path", "/a#b"), GET[3]], 400),
         (&[GET[0], GET[1], (":path", &long), GET[3]], 414),
         (&[GET, &[("name", &long)]].concat(), 431),
         (&[GET, &[("a", "1"), ("b", "2"), ("a", "3")]].concat(), 431),
@@ -112,6 +116,9 @@ fn some_requests_are_refused_by_a_response() {
         client.request(1, fields, true);
         assert_eq!(only_request(&mut client).1, Some(*status));
     }
+    let mut client = Client::new(Limits::default());
+    client.request(1, &[GET, &[("a", "b"); 201]].concat(), true);
+    assert_eq!(client.reset_of(1), Some(Code::ENHANCE_YOUR_CALM));
 }
 
 #[test]
