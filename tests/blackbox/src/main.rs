@@ -79,6 +79,8 @@ fn start() -> Result<bool, String> {
         unserved::leave_out(&mut files, &program, tests)?;
     }
     if http2::is_on() {
+        // The known gaps are of HTTP/1.
+        gaps = Gaps::default();
         let count = files.len();
         let left_out = http2::differing(tests)?;
         files.retain_mut(|file| !left_out.contains(&file.name) && http2::reduce(file));

@@ -35,6 +35,7 @@ mod gone;
 mod handover;
 mod hostile;
 mod htaccess;
+mod http2;
 mod idle;
 mod interrupted;
 mod irregular;

@@ -97,6 +97,8 @@ impl Fields {
         self.bytes += name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         let limit = list_bytes(&self.limits);
         if self.bytes > limit {
+            // A refusal needs none of them.
+            (self.table, self.cookies) = (Table::new(), Vec::new());
             self.refuse(HeadError::new(431, 563, LogLevel::Info, "Request header is too large"));
             return self.bytes <= limit * REFUSED_TIMES;
         }

@@ -14,9 +14,7 @@ use super::stream::Stream;
 use crate::cache::response::Content;
 use crate::connection::fast::{self, Reply};
 use crate::respond::{Framing, Length, write_head};
-
-/// Bytes of a file that are read at a time.
-const FILE_BYTES: usize = 64 * 1024;
+use crate::service::OUTPUT_BYTES;
 
 /// Longest head of a body that is a whole response (`nph-`).
 const RAW_HEAD_BYTES: usize = 64 * 1024;
@@ -187,24 +185,30 @@ async fn send_bytes(stream: &Stream, bytes: &[u8], ends: bool) -> io::Result<()>
     Ok(())
 }
 
-/// Sends a part of a file. What is not in memory is read by the pool.
+/// Sends a part of a file: read into the loop's own buffer once there is room for it. What is not in
+/// memory is read by the pool.
 async fn send_file(stream: &Stream, mut slice: FileSlice, ends: bool) -> io::Result<()> {
-    let length = usize::try_from(slice.length).unwrap_or(FILE_BYTES).min(FILE_BYTES);
-    let mut buffer = vec![0; length];
+    let service = &stream.shared.service;
     while slice.length > 0 {
         let room = stream.room().await?;
         let wanted = usize::try_from(slice.length).unwrap_or(room).min(room);
-        let piece = buffer.get_mut(..wanted.min(length)).unwrap_or_default();
-        match file::read_resident(&*slice.file, piece, slice.offset)? {
+        let probe = {
+            let mut buffer = service.output.borrow_mut();
+            buffer.resize(wanted.min(OUTPUT_BYTES), 0);
+            let probe = file::read_resident(&*slice.file, &mut buffer, slice.offset)?;
+            if let Probe::Read(count @ 1..) = probe {
+                let is_last = ends && count as u64 == slice.length;
+                stream.add(buffer.get(..count).unwrap_or_default(), room, is_last);
+            }
+            probe
+        };
+        match probe {
             Probe::Read(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Probe::Cold => {
-                let pool = stream.shared.service.handle.blocking().clone();
-                file::warm(&pool, &*slice.file, slice.offset, FILE_BYTES).await?;
+                let pool = service.handle.blocking().clone();
+                file::warm(&pool, &*slice.file, slice.offset, OUTPUT_BYTES).await?;
             }
             Probe::Read(count) => {
-                let is_last = ends && count as u64 == slice.length;
-                let piece = piece.get(..count).unwrap_or_default();
-                send_bytes(stream, piece, is_last).await?;
                 slice.offset += count as u64;
                 slice.length -= count as u64;
             }

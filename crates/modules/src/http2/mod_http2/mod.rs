@@ -16,6 +16,7 @@ use server::module::Module;
 use server::registry::Registry;
 use server::request::Request;
 
+use crate::mpm::mpm_event::Event;
 use crate::mpm::mpm_prefork::Prefork;
 
 /// `mod_http2.c`
@@ -75,7 +76,8 @@ fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
 
 /// Whether the MPM can serve several requests of a connection at a time (`h2_mpm_supported`).
 fn is_supported(registry: &Registry) -> bool {
-    registry.slot_of::<Prefork>().is_none()
+    // Without LoadModule there are all of them, and event is the one in force.
+    registry.slot_of::<Prefork>().is_none() || registry.slot_of::<Event>().is_some()
 }
 
 /// Warns that prefork has no HTTP/2 (`h2_post_config`).

@@ -1,0 +1,394 @@
+//! HTTP/2: attacks, restarts, and clients of other makers.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::client::PATIENCE;
+use crate::memory::Memory;
+use crate::site::Site;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// `GET / HTTP/2.0`: three indexed fields, and the host as a literal.
+const GET: &[u8] = b"\x82\x86\x84\x01\x09localhost";
+
+/// The same with the path `/big`.
+const GET_BIG: &[u8] = b"\x82\x86\x04\x04/big\x01\x09localhost";
+
+/// What the modules of an attacked site are.
+const PROTOCOLS: &str = "Protocols h2c http/1.1\n";
+
+/// A connection's memory may grow by so much, KiB: the bound of its bodies, and what the allocator
+/// keeps.
+const CONNECTION_KB: u64 = 2048;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+struct Http2 {
+    socket: TcpStream,
+    received: Vec<u8>,
+}
+
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+impl Http2 {
+    fn connect(site: &Site) -> Http2 {
+        Http2::with_settings(site, &[])
+    }
+
+    fn with_settings(site: &Site, settings: &[u8]) -> Http2 {
+        let socket = TcpStream::connect(("127.0.0.1", site.port)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        let mut http2 = Http2 { socket, received: Vec::new() };
+        http2.send(&[PREFACE, &frame(SETTINGS, 0, 0, settings)].concat()).unwrap();
+        http2
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.socket.write_all(bytes)
+    }
+
+    fn request(&mut self, stream: u32, block: &[u8]) -> io::Result<()> {
+        self.send(&frame(HEADERS, 5, stream, block))
+    }
+
+    /// The next frame; `None` at the end.
+    fn frame(&mut self) -> Option<Frame> {
+        loop {
+            if let Some([a, b, c, kind, flags, stream @ ..]) = self.received.first_chunk::<9>() {
+                let (kind, flags, stream) = (*kind, *flags, u32::from_be_bytes(*stream));
+                let end = 9 + u32::from_be_bytes([0, *a, *b, *c]) as usize;
+                if self.received.len() >= end {
+                    let payload = self.received[9..end].to_vec();
+                    self.received.drain(..end);
+                    return Some(Frame { kind, flags, stream, payload });
+                }
+            }
+            let mut more = [0; 16 * 1024];
+            match self.socket.read(&mut more) {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => self.received.extend(&more[..count]),
+            }
+        }
+    }
+
+    /// Reads until a stream's response is complete; returns whether it is one with status 200.
+    fn is_answered(&mut self, stream: u32) -> bool {
+        let mut is_good = false;
+        while let Some(frame) = self.frame() {
+            if frame.stream == stream && frame.kind == HEADERS {
+                is_good = frame.payload.first() == Some(&0x88);
+            }
+            if frame.stream == stream && (frame.kind == RST_STREAM || frame.flags & 1 != 0) {
+                return is_good && frame.kind != RST_STREAM;
+            }
+        }
+        false
+    }
+
+    /// The code of the GOAWAY with which the connection ends.
+    fn goaway(&mut self) -> Option<u32> {
+        let mut code = None;
+        while let Some(Frame { kind, payload, .. }) = self.frame() {
+            if kind == GOAWAY {
+                code = payload[4..].first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+            }
+        }
+        code
+    }
+}
+
+fn site(name: &str) -> Site {
+    let mut site = Site::new(name);
+    site.configure(PROTOCOLS);
+    site.write("htdocs/big", &"0123456789".repeat(10_000));
+    site.start();
+    // The program's pages and the caches are in memory once it has served for a while.
+    for _ in 0..40 {
+        let mut http2 = Http2::connect(&site);
+        for stream in (1..80).step_by(2) {
+            http2.request(stream, if stream % 4 == 1 { GET } else { GET_BIG }).unwrap();
+        }
+        http2.send(&frame(RST_STREAM, 0, 3, &[0; 4])).unwrap();
+        http2.send(&frame(PING, 0, 0, &[0; 8])).unwrap();
+        assert!(http2.is_answered(1));
+        drop(http2);
+        let mut http2 = Http2::connect(&site);
+        http2.send(&frame(DATA, 0, 0, &[])).unwrap();
+        http2.goaway();
+    }
+    site
+}
+
+/// Repeats a step until the server no longer takes it, at most `limit` times. Returns the number of
+/// streams that the server has begun to serve, by its GOAWAY.
+fn attack(http2: &mut Http2, limit: u32, mut step: impl FnMut(u32) -> Vec<u8>) -> u32 {
+    for count in 0..limit {
+        if http2.send(&step(count)).is_err() {
+            break;
+        }
+    }
+    let mut last = u32::MAX;
+    while let Some(Frame { kind, payload, .. }) = http2.frame() {
+        if kind == GOAWAY {
+            last = u32::from_be_bytes(*payload.first_chunk().unwrap());
+            assert_eq!(payload[4..8], 11u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
+        }
+    }
+    last.div_ceil(2)
+}
+
+#[test]
+fn requests_that_are_reset_at_once_end_the_connection() {
+    let mut site = site("h2-reset");
+    let memory = Memory::of(&site);
+    let provoke = |stream| frame(WINDOW_UPDATE, 0, stream, &[0; 4]);
+    let reset = |stream| frame(RST_STREAM, 0, stream, &8u32.to_be_bytes());
+    let kinds: [&dyn Fn(u32) -> Vec<u8>; 2] = [&reset, &provoke];
+    for (second, flags) in kinds.into_iter().zip([5, 4]) {
+        let mut http2 = Http2::connect(&site);
+        let begun = attack(&mut http2, 30_000, |count| {
+            let stream = count * 2 + 1;
+            [frame(HEADERS, flags, stream, GET), second(stream)].concat()
+        });
+        assert!(begun <= 320, "{begun} requests");
+    }
+    memory.assert_peak_below(&site, 2 * CONNECTION_KB);
+    site.assert_serves();
+}
+
+#[test]
+fn heads_without_end_are_refused() {
+    let mut site = site("h2-continued");
+    let memory = Memory::of(&site);
+    for (payload, limit) in [(vec![], 200_000), (vec![0; 16 * 1024], 2_000)] {
+        let mut http2 = Http2::connect(&site);
+        let _ = http2.send(&frame(HEADERS, 0, 1, GET));
+        let _ = attack(&mut http2, limit, |_| frame(CONTINUATION, 0, 1, &payload));
+    }
+    memory.assert_peak_below(&site, 2 * CONNECTION_KB);
+    site.assert_serves();
+}
+
+#[test]
+fn a_small_head_that_expands_is_refused() {
+    let mut site = site("h2-bomb");
+    let memory = Memory::of(&site);
+    for name in [&b"cookie"[..], b"other"] {
+        let mut http2 = Http2::connect(&site);
+        let mut block = [GET, &[0x40, name.len() as u8], name, &[0x7f, 0xa1, 0x1e]].concat();
+        block.extend([b'x'; 4000]);
+        http2.send(&frame(HEADERS, 5, 1, &block)).unwrap();
+        for stream in 1..100 {
+            let block = [GET, &vec![0xbe; 15_000]].concat();
+            if http2.send(&frame(HEADERS, 4, stream * 2 + 1, &block)).is_err() {
+                break;
+            }
+        }
+        assert!(matches!(http2.goaway(), Some(11) | None));
+    }
+    memory.assert_peak_below(&site, 2 * CONNECTION_KB);
+    site.assert_serves();
+}
+
+#[test]
+fn responses_that_nobody_takes_are_not_made() {
+    let mut site = site("h2-window");
+    let memory = Memory::of(&site);
+    // The initial window is 0.
+    let mut clients: Vec<_> =
+        (0..20).map(|_| Http2::with_settings(&site, &[0, 4, 0, 0, 0, 0])).collect();
+    for http2 in &mut clients {
+        for stream in 0..100 {
+            http2.request(stream * 2 + 1, GET_BIG).unwrap();
+        }
+    }
+    site.assert_serves();
+    memory.assert_peak_below(&site, 20 * 1024);
+    // They get them once they ask for them.
+    for http2 in &mut clients[..2] {
+        http2.send(&frame(WINDOW_UPDATE, 0, 1, &200_000u32.to_be_bytes())).unwrap();
+        http2.send(&frame(WINDOW_UPDATE, 0, 0, &200_000u32.to_be_bytes())).unwrap();
+        assert!(http2.is_answered(1));
+    }
+}
+
+#[test]
+fn frames_without_use_end_the_connection() {
+    let mut site = site("h2-flood");
+    let memory = Memory::of(&site);
+    let settings = [0, 3, 0, 0, 0, 1].repeat(30);
+    let floods: [(u8, u32, &[u8]); 5] = [
+        (PING, 0, &[0; 8]),
+        (SETTINGS, 0, &settings),
+        (2, 1, &[0; 5]),
+        (WINDOW_UPDATE, 0, &[0, 0, 0, 1]),
+        (DATA, 1, &[]),
+    ];
+    for (kind, stream, payload) in floods {
+        let mut http2 = Http2::connect(&site);
+        // A request whose body does not end.
+        http2.send(&frame(HEADERS, 4, 1, GET)).unwrap();
+        attack(&mut http2, 100_000, |_| frame(kind, 0, stream, payload));
+    }
+    memory.assert_peak_below(&site, 2 * CONNECTION_KB);
+    site.assert_serves();
+}
+
+#[test]
+fn many_requests_of_a_connection_are_answered_while_others_attack() {
+    let site = site("h2-beside");
+    let attackers: Vec<_> = (0..4)
+        .map(|_| {
+            let port = site.port;
+            std::thread::spawn(move || {
+                let end = Instant::now() + Duration::from_secs(1);
+                while Instant::now() < end {
+                    let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { return };
+                    let _ = socket.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
+                    for stream in (1..1000).step_by(2) {
+                        let reset = frame(RST_STREAM, 0, stream, &8u32.to_be_bytes());
+                        let pair = [frame(HEADERS, 5, stream, GET), reset].concat();
+                        if socket.write_all(&pair).is_err() {
+                            break;
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut http2 = Http2::connect(&site);
+    for round in 0..20 {
+        let streams: Vec<u32> = (0..50).map(|number| (round * 50 + number) * 2 + 1).collect();
+        for stream in &streams {
+            http2.request(*stream, GET).unwrap();
+        }
+        // They are answered in their order.
+        assert!(http2.is_answered(*streams.last().unwrap()));
+    }
+    for attacker in attackers {
+        attacker.join().unwrap();
+    }
+}
+
+/// Requests one after the other on connections of its own, until told to end. Returns how many were
+/// answered, and how many were lost.
+fn requests_until(site_port: u16, end: Instant) -> (u32, u32) {
+    let (mut answered, mut lost) = (0, 0);
+    while Instant::now() < end {
+        let Ok(socket) = TcpStream::connect(("127.0.0.1", site_port)) else {
+            lost += 1;
+            continue;
+        };
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut http2 = Http2 { socket, received: Vec::new() };
+        if http2.send(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).is_err() {
+            continue;
+        }
+        let mut next = 1;
+        'connection: while Instant::now() < end {
+            let mut open = Vec::new();
+            for _ in 0..10 {
+                if http2.request(next, GET).is_err() {
+                    break 'connection;
+                }
+                open.push(next);
+                next += 2;
+            }
+            while !open.is_empty() {
+                let Some(frame) = http2.frame() else {
+                    lost += open.len() as u32;
+                    break 'connection;
+                };
+                if frame.kind == GOAWAY {
+                    // Later ones were not served, and may be repeated.
+                    let last = u32::from_be_bytes(*frame.payload.first_chunk().unwrap());
+                    open.retain(|stream| *stream <= last);
+                    next = if last < u32::MAX >> 1 { u32::MAX } else { next };
+                } else if frame.kind != WINDOW_UPDATE && frame.flags & 1 != 0 && frame.stream > 0 {
+                    open.retain(|stream| *stream != frame.stream);
+                    answered += 1;
+                }
+            }
+            if next == u32::MAX {
+                break;
+            }
+        }
+    }
+    (answered, lost)
+}
+
+#[test]
+fn no_request_is_lost_when_restarted() {
+    let site = site("h2-restart");
+    let end = Instant::now() + Duration::from_secs(4);
+    let port = site.port;
+    let clients: Vec<_> =
+        (0..20).map(|_| std::thread::spawn(move || requests_until(port, end))).collect();
+    while Instant::now() + Duration::from_millis(700) < end {
+        std::thread::sleep(Duration::from_millis(300));
+        site.restart_gracefully();
+    }
+    let mut all = (0, 0);
+    for client in clients {
+        let (answered, lost) = client.join().unwrap();
+        all = (all.0 + answered, all.1 + lost);
+    }
+    assert!(all.0 > 100, "{all:?}");
+    assert_eq!(all.1, 0, "{all:?}");
+}
+
+#[test]
+fn prefork_declines_http_2() {
+    let mut site = Site::new("h2-prefork");
+    site.configure(&format!(
+        "LoadModule mpm_prefork_module modules/mod_mpm_prefork.so\n\
+         LoadModule authz_core_module modules/mod_authz_core.so\n\
+         LoadModule dir_module modules/mod_dir.so\n\
+         LoadModule http2_module modules/mod_http2.so\n{PROTOCOLS}"
+    ));
+    site.start();
+    site.wait_for_line("AH10034");
+    let mut client = site.client();
+    client.send(PREFACE).unwrap();
+    assert_eq!(client.answer().unwrap().status, 400);
+    site.assert_serves();
+}
+
+#[test]
+fn h2spec_finds_no_fault() {
+    let Ok(output) = Command::new("h2spec").arg("--version").output() else {
+        println!("skipped: h2spec is not installed");
+        return;
+    };
+    assert!(output.status.success());
+    let site = site("h2spec");
+    let output =
+        Command::new("h2spec").args(["-p", &site.port.to_string(), "-o", "5"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    // In clear, what is no preface is a request of HTTP/1.
+    assert!(text.contains("145 tests, 144 passed, 0 skipped, 1 failed"), "{text}");
+}
