@@ -224,7 +224,16 @@ fn option(request: &Request, keep: bool) -> Option<&'static [u8]> {
 
 /// Writes the connection's own lines: the terms of `Keep-Alive`, or the close. A module's
 /// `Connection` has the option already ([`before_connection`]).
-pub fn write_connection(request: &Request, responses: u32, keep: bool, out: &mut Vec<u8>) {
+pub fn write_connection(
+    request: &Request,
+    status: u16,
+    responses: u32,
+    keep: bool,
+    out: &mut Vec<u8>,
+) {
+    if responses == 0 && request.host.upgrades.is_some() {
+        return write_first(request, status, keep, out);
+    }
     let Some(option) = option(request, keep) else { return };
     if keep {
         out.extend_from_slice(b"Keep-Alive: ");
@@ -236,6 +245,32 @@ pub fn write_connection(request: &Request, responses: u32, keep: bool, out: &mut
     }
 }
 
+/// As [`write_connection`], for the first response of a connection that could have a protocol which
+/// the host prefers (`core_upgrade_handler`).
+#[cold]
+fn write_first(request: &Request, status: u16, keep: bool, out: &mut Vec<u8>) {
+    let mut options: Vec<&[u8]> = Vec::new();
+    // It is the handler that tells it.
+    let is_handled = matches!(status, 200..300 | 304);
+    if is_handled
+        && !request.head.flags.has(HeadFlags::UPGRADE)
+        && let Some(names) = &request.host.upgrades
+    {
+        write_field(out, b"Upgrade", names);
+        options.push(b"Upgrade");
+    }
+    let option = option(request, keep);
+    if keep && option.is_some() {
+        out.extend_from_slice(b"Keep-Alive: ");
+        request.keep_alive_terms(0, out);
+        out.extend_from_slice(b"\r\n");
+    }
+    options.extend(option);
+    if !options.is_empty() && !request.response.headers_out.contains(b"Connection") {
+        write_field(out, b"Connection", &options.join(&b", "[..]));
+    }
+}
+
 /// Writes status line and fields.
 pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
@@ -243,7 +278,8 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(request.response.of_origin(b"Date").unwrap_or(&request.engine.date()));
     before_connection(request, option(request, framing.says_keep), out);
-    write_connection(request, request.connection.keepalives.get(), framing.says_keep, out);
+    let (status, responses) = (request.response.status, request.connection.keepalives.get());
+    write_connection(request, status, responses, framing.says_keep, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(CHUNKED);
     }

@@ -229,7 +229,7 @@ pub(super) fn write_head(
         wire::range::write_content_range(out, range, cached.body_bytes);
         out.extend_from_slice(b"\r\n");
     }
-    respond::write_connection(request, responses, keep, out);
+    respond::write_connection(request, reply.status(), responses, keep, out);
     out.extend_from_slice(cached.after());
 }
 

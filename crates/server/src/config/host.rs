@@ -66,6 +66,8 @@ pub struct Host {
     pub read_policy: ReadPolicy,
     /// How it speaks HTTP/2, if it does.
     pub http2: Option<Http2>,
+    /// The protocols that a client of HTTP/1.1 may prefer, as in an `Upgrade` field.
+    pub upgrades: Option<Box<[u8]>>,
     /// What is logged of the traffic of its connections.
     pub dump: Dump,
     /// `<Directory>` sections, sorted for the walk.
@@ -88,10 +90,12 @@ impl Host {
         let slot = build.registry.core;
         let core: Arc<CoreServer> = draft.server.share(slot).unwrap_or_default();
         let place = || build.sources.place(draft.span);
+        let http2 = build.registry.hooks.http2(&draft.server, &build.registry);
         Host {
             id,
             read_policy: build.registry.hooks.read_policy(&draft.server),
-            http2: build.registry.hooks.http2(&draft.server, &build.registry),
+            upgrades: http2.as_ref().and_then(|_| core.upgrades()),
+            http2,
             dump: build.registry.hooks.dump(&draft.server, &core.log),
             dir_id: id,
             directories: DirectorySections::sort(&core.directories),

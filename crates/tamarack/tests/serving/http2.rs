@@ -20,9 +20,9 @@ const GET_BIG: &[u8] = b"\x82\x86\x04\x04/big\x01\x09localhost";
 /// What the modules of an attacked site are.
 const PROTOCOLS: &str = "Protocols h2c http/1.1\n";
 
-/// A connection's memory may grow by so much, KiB: the bound of its bodies, and what the allocator
-/// keeps.
-const CONNECTION_KB: u64 = 2048;
+/// A connection's memory may grow by so much, KiB: the bound of its bodies, and two segments of the
+/// allocator, which takes 4 MiB at a time.
+const CONNECTION_KB: u64 = 9 * 1024;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -46,8 +46,8 @@ struct Session {
     leaves_at: Option<Deadline>,
     /// Whether the client will send no more requests.
     is_left: bool,
-    /// Whether requests were being served at the last look.
-    was_serving: bool,
+    /// Responses that the deadline takes into account.
+    responses: u32,
 }
 
 /// How a turn ends.
@@ -92,7 +92,7 @@ pub(in crate::connection) async fn run(
         write_deadline: None,
         leaves_at: None,
         is_left: false,
-        was_serving: false,
+        responses: 0,
     };
     if let Some((request, head)) = first {
         let stream = session.open(1, true);
@@ -194,10 +194,6 @@ impl Session {
         if self.leaves_at.is_some_and(|deadline| deadline.has_passed(clock)) {
             return None;
         }
-        if !self.shared.streams.borrow().is_empty() {
-            self.deadline = Deadline::NEVER;
-            return None;
-        }
         let has_begun = self.shared.protocol.borrow().has_begun();
         if !has_begun || self.shared.protocol.borrow().is_in_head() {
             return Some(Turn::Broken);
@@ -210,10 +206,12 @@ impl Session {
     /// The next moment at which something is to be done.
     fn next_deadline(&mut self) -> Deadline {
         let is_serving = !self.shared.streams.borrow().is_empty();
-        if self.was_serving && !is_serving {
+        // Frames other than requests do not count.
+        let responses = self.shared.responses.get();
+        if self.responses != responses {
+            self.responses = responses;
             self.deadline = idle_deadline(&self.connection, true);
         }
-        self.was_serving = is_serving;
         let idle = if is_serving { Deadline::NEVER } else { self.deadline };
         let all = [self.write_deadline, self.leaves_at];
         all.into_iter().flatten().fold(idle, Deadline::min)
@@ -313,10 +311,6 @@ impl Session {
             let event = self.shared.protocol.borrow_mut().next_event();
             let Some(event) = event else { break };
             self.handle(event);
-        }
-        if self.shared.streams.borrow().is_empty() {
-            let has_served = self.shared.responses.get() > 0;
-            self.deadline = idle_deadline(&self.connection, has_served);
         }
         if let Some(Failure(code, why)) = failure.filter(|failure| failure.0 != Code::NO_ERROR) {
             let server = &engine.server;

@@ -84,8 +84,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "protocol ...",
         "http/1.1",
         "Sets the protocols for negotiation: http/1.1, h2, h2c.",
-    )
-    .state(State::Partial("only http/1.1 is supported; others are accepted but not offered")),
+    ),
     host(
         "ProtocolsHonorOrder",
         Takes::One(protocols_honor_order),

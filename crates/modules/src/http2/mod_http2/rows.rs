@@ -134,7 +134,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     .state(State::Accepted(NO_PUSH)),
     Row::<Http2Module>::new(
         "H2PushPriority",
-        Takes::Some { least: 1, most: 3, set: push_priority },
+        Takes::Some { least: 2, most: 3, set: push_priority },
         "mime-type [after|before|interleaved] [weight]",
         "Sets the priority of pushed responses.",
     )
@@ -222,9 +222,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         }),
         "time-interval[s]",
         "Sets how long a request waits for its client.",
-    )
-    .standing(Places::NOT_HTACCESS, Override::NONE)
-    .state(State::Partial("has no effect in directories")),
+    ),
     Row::<Http2Module>::new(
         "H2TLSWarmUpSize",
         Takes::One(|_, _| Ok(())),
@@ -259,7 +257,15 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     .state(State::Accepted("clients open a connection of HTTP/1.1 for a WebSocket")),
     Row::<Http2Module>::new(
         "H2SerializeHeaders",
-        Takes::One(|_, arg| on_off(arg).map(drop)),
+        Takes::One(|cx, arg| {
+            if arg.text.eq_ignore_ascii_case(b"on") {
+                cx.warn(
+                    "AH10307: H2SerializeHeaders: this feature has been disabled and the directive \
+                     to enable it is ignored.",
+                );
+            }
+            Ok(())
+        }),
         "on|off",
         "Has no effect any more, in Apache either.",
     )

@@ -45,7 +45,9 @@ fn choose(client: &ConnectionInfo, server: &Server, hello: &ClientHello<'_>) -> 
     };
     let first = of_host(server, &client.base_host);
     let of_first = first.and_then(|first| first.protocols.get().copied());
-    let config = built.config(of_first).clone();
+    let offered = hello.alpn().into_iter().flatten();
+    let preferred = built.preferred(offered);
+    let config = preferred.unwrap_or_else(|| built.config(of_first)).clone();
     Some(TlsChoice { config, host: host.id, certificate })
 }
 

@@ -57,6 +57,9 @@ const HTTP2: &[u8] = b"h2";
 pub struct Built {
     /// For rustls.
     config: Arc<ServerConfig>,
+    /// The same with one protocol of ALPN each, in the host's order, if the client's order counts
+    /// (`ProtocolsHonorOrder Off`).
+    by_client: Vec<(Vec<u8>, Arc<ServerConfig>)>,
     /// The same with other protocols, if the host has no SSLProtocol.
     narrower: Vec<(Protocols, Arc<ServerConfig>)>,
     /// The certificates with their staples.
@@ -85,6 +88,17 @@ impl Built {
     pub fn config(&self, of_first: Option<Protocols>) -> &Arc<ServerConfig> {
         let narrower = self.narrower.iter().find(|(protocols, _)| Some(*protocols) == of_first);
         narrower.map_or(&self.config, |(_, config)| config)
+    }
+
+    /// The configuration with the protocol that the client prefers, if that counts.
+    pub fn preferred<'n>(
+        &self,
+        offered: impl Iterator<Item = &'n [u8]>,
+    ) -> Option<&Arc<ServerConfig>> {
+        let mut offered = offered.filter_map(|name| {
+            self.by_client.iter().find(|(own, _)| own == name).map(|(_, config)| config)
+        });
+        offered.next()
     }
 }
 
@@ -259,7 +273,9 @@ fn host(
     remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLCipherSuite"));
     let staplings = staplings(server, &certificates, &authorities, &id, &mut remarks);
     let ocsp = Arc::new(ocsp);
+    let by_client = by_client(build, draft, &config);
     Ok(Built {
+        by_client,
         config,
         narrower,
         certificates,
@@ -289,6 +305,27 @@ fn alpn(build: &Build, draft: &HostDraft) -> Vec<Vec<u8>> {
         names.push(HTTP1.to_vec());
     }
     names
+}
+
+/// A configuration for each protocol, if the client's order counts.
+fn by_client(
+    build: &Build,
+    draft: &HostDraft,
+    config: &Arc<ServerConfig>,
+) -> Vec<(Vec<u8>, Arc<ServerConfig>)> {
+    let of = |draft: &HostDraft| {
+        let core = build.server_config::<Core>(&draft.server);
+        core.and_then(|core| core.protocols_honor_order.get().copied())
+    };
+    if of(draft).or_else(|| of(&build.main)).unwrap_or(true) || config.alpn_protocols.len() < 2 {
+        return Vec::new();
+    }
+    let with = |name: &Vec<u8>| {
+        let mut config = ServerConfig::clone(config);
+        config.alpn_protocols = vec![name.clone()];
+        (name.clone(), Arc::new(config))
+    };
+    config.alpn_protocols.iter().map(with).collect()
 }
 
 /// The protocols of hosts that do not accept all.

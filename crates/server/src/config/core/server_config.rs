@@ -183,6 +183,13 @@ impl CoreServer {
         self.protocols.get().is_some_and(|all| all.iter().any(|one| one == name))
     }
 
+    /// The protocols that `Protocols` lists before HTTP/1.1 (`ap_get_protocol_upgrades`).
+    pub fn upgrades(&self) -> Option<Box<[u8]>> {
+        let names = self.protocols.get()?.iter().take_while(|name| *name != b"http/1.1");
+        let names: Vec<&[u8]> = names.map(Vec::as_slice).collect();
+        (!names.is_empty()).then(|| names.join(&b","[..]).into())
+    }
+
     /// `Timeout`, by default 60 s.
     #[inline]
     pub fn timeout(&self) -> Duration {
