@@ -15,8 +15,12 @@ const CONNECTION_BYTES: u32 = 100_000;
 
 fuzz_target!(|steps: Vec<Step>| {
     let methods = MethodRegistry::default();
-    let options =
-        HeadOptions { strict: true, registered_methods: false, allow_http09: true, methods: &methods };
+    let options = HeadOptions {
+        strict: true,
+        registered_methods: false,
+        allow_http09: true,
+        methods: &methods,
+    };
     let limits = Limits {
         streams: STREAMS,
         window_bytes: WINDOW_BYTES,
@@ -31,7 +35,8 @@ fuzz_target!(|steps: Vec<Step>| {
     let (mut open, mut untaken) = (Vec::new(), 0usize);
     for (kind, flags, stream, payload, how) in steps {
         let length = (payload.len() as u32).to_be_bytes();
-        let mut frame = vec![length[1], length[2], length[3], kind % 12, flags, 0, 0, 0, stream % 16];
+        let [_, a, b, c] = length;
+        let mut frame = vec![a, b, c, kind % 12, flags, 0, 0, 0, stream % 16];
         frame.extend_from_slice(&payload);
         whole.receive(&frame, &options, 0);
         let mut held = Vec::new();

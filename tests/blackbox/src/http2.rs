@@ -1,7 +1,7 @@
 //! The recorded requests over HTTP/2 (`--http2`): the same status, fields and bodies.
 //!
-//! The requests of a connection that HTTP/2 can express follow each other on one. What a response has
-//! because of HTTP/1 is left out on both sides: the reason, fields of the connection, and what
+//! The requests of a connection that HTTP/2 can express follow each other on one. What a response
+//! has because of HTTP/1 is left out on both sides: the reason, fields of the connection, and what
 //! becomes of it. Fields are decoded by a crate that shares nothing with the server.
 
 use std::path::Path;
@@ -113,7 +113,7 @@ pub fn comparable(lines: &mut Vec<String>) {
         if line.starts_with("= ") {
             return line.starts_with("= trailer");
         }
-        // Programs are told of it by variables.
+        // Programs learn of it by variables.
         if VARIABLES.iter().any(|name| line.starts_with(name)) {
             return false;
         }
@@ -128,7 +128,7 @@ pub fn comparable(lines: &mut Vec<String>) {
         if OF_CONNECTION.iter().any(|known| name.eq_ignore_ascii_case(known)) {
             return false;
         }
-        // Blanks around a value are no part of it, and a length that is not told counts for nothing.
+        // Blanks around a value are no part of it, and a masked length counts for nothing.
         let value = value.trim_end_matches("\\x20").trim_end_matches("\\t").trim();
         // What the client tells of the end of a body is about HTTP/1.
         if name == "Framing" {

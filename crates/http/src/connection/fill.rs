@@ -1,4 +1,5 @@
-//! Puts responses that the phases made into the cache.
+//! What follows the handler: responses that the phases made are put into the cache, and ranges are
+//! cut from them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use rt::ChangeSource;
 
 use super::{Active, Connection, fast, send};
+use crate::byterange;
 use crate::cache::response::{
     CachedResponse, Content, Fill, IN_MEMORY_BYTES, MADE_BYTES, MADE_FROM_BYTES,
 };
@@ -17,7 +19,7 @@ use server::body::{Body, BodyStream, Chunk};
 use server::errors;
 use server::explain::{Event, Kind};
 use server::files::validity::Trace;
-use server::filter::Stage;
+use server::filter::{self, Stage};
 use server::request::{FileKind, Request};
 use server::variant_key::Inputs;
 
@@ -63,6 +65,32 @@ pub(super) async fn store(
     let Some(content) = content(connection, request, head.chunked) else { return };
     let Ok(cached) = CachedResponse::new(request, head, content) else { return };
     engine.responses.store(fill, request, path, cached);
+}
+
+/// Applies what follows the handler: the cache, ranges and filters.
+#[inline]
+pub(super) async fn conclude(
+    connection: &mut Connection,
+    active: &Active,
+    request: &mut Request,
+    fill: Fill,
+) {
+    if !matches!(fill, Fill::None) && is_whole(request) {
+        filter::apply_all(request).await;
+        store(connection, active, request, fill).await;
+    } else if connection.engine.recorder.is_some() {
+        if is_whole(request) {
+            filter::apply_all(request).await;
+        }
+        record(active, request);
+    }
+    byterange::attach(request);
+    filter::apply_all(request).await;
+    if byterange::refuse_unsatisfiable(request).await {
+        // Apache has made the decision for the response that was not sent, and counts both.
+        connection.responses += 1;
+        connection.info.keepalives.set(connection.responses);
+    }
 }
 
 /// The body, as it is sent each time.

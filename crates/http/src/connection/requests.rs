@@ -15,12 +15,8 @@ use wire::{HeadError, HeadFlags, HeadOptions, Progress};
 use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
 use super::{Active, Connection, Ended, dump, fill, h2, interim, pass, request_body, send, tunnel};
-use crate::byterange;
 use crate::cache::response::Fill;
 use crate::respond;
-
-/// The line with which a client of HTTP/2 begins.
-const PREFACE_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// Serves requests until the connection is quiet. `deadline` is for the first byte.
 pub(super) async fn serve(connection: &mut Connection, deadline: Deadline) -> Ended {
@@ -43,7 +39,7 @@ async fn requests(
                 connection.engine.handle.drained().await;
                 respond_to(connection, active, consumed).await
             }
-            Next::Refused(_) if is_preface(connection, active) => {
+            Next::Refused(_) if h2::is_preface(connection, active) => {
                 return Ended::Http2(std::mem::take(&mut active.input), None);
             }
             Next::Refused(error) => {
@@ -62,31 +58,13 @@ async fn requests(
         }
         match outcome {
             Ok(true) => {}
-            Ok(false) => return after_last(active),
+            Ok(false) => return h2::after_last(active),
             Err(_) => return Ended::Abort,
         }
         active.parser.reset_for_next();
         active.head.clear();
         let timeout = connection.info.base_host.core.keep_alive_timeout();
         deadline = connection.engine.handle.deadline(timeout);
-    }
-}
-
-/// Whether a client begins with HTTP/2, and may.
-#[cold]
-fn is_preface(connection: &Connection, active: &Active) -> bool {
-    connection.responses == 0
-        && active.head.line() == b"PRI * HTTP/2.0"
-        && active.input.starts_with(PREFACE_LINE)
-        && h2::is_direct(&connection.info)
-}
-
-/// How a connection goes on after its last request of HTTP/1.
-#[cold]
-fn after_last(active: &mut Active) -> Ended {
-    match active.upgrade.take() {
-        Some(upgrade) => Ended::Http2(std::mem::take(&mut active.input), Some(*upgrade)),
-        None => Ended::Close,
     }
 }
 
@@ -335,34 +313,8 @@ pub(super) async fn make(
         }
         pipe => request_body::detach(connection, active, request, pipe).await,
     };
-    conclude(connection, active, request, fill).await;
+    fill::conclude(connection, active, request, fill).await;
     body_done
-}
-
-/// Applies what follows the handler: the cache, ranges and filters.
-#[inline]
-pub(super) async fn conclude(
-    connection: &mut Connection,
-    active: &Active,
-    request: &mut Request,
-    fill: Fill,
-) {
-    if !matches!(fill, Fill::None) && fill::is_whole(request) {
-        filter::apply_all(request).await;
-        fill::store(connection, active, request, fill).await;
-    } else if connection.engine.recorder.is_some() {
-        if fill::is_whole(request) {
-            filter::apply_all(request).await;
-        }
-        fill::record(active, request);
-    }
-    byterange::attach(request);
-    filter::apply_all(request).await;
-    if byterange::refuse_unsatisfiable(request).await {
-        // Apache has made the decision for the response that was not sent, and counts both.
-        connection.responses += 1;
-        connection.info.keepalives.set(connection.responses);
-    }
 }
 
 /// Sends and logs a response. Returns whether the connection stays open.

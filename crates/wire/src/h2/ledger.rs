@@ -1,8 +1,8 @@
 //! The budget for frames that cost work and bring no progress.
 //!
-//! Each such event has a price, whatever its kind: an attack that mixes kinds is bounded as one that
-//! does not. Responses and payload earn some of it back, and so does time. Who has spent all of it
-//! is asked to calm down, and the connection ends.
+//! Each such event has a price, whatever its kind: an attack that mixes kinds is bounded as one
+//! that does not. Responses and payload earn some of it back, and so does time. Once all of it is
+//! spent the connection ends with ENHANCE_YOUR_CALM.
 
 /// The budget of a connection.
 const CAPACITY: u32 = 2000;
@@ -19,7 +19,8 @@ const BYTES_PER_POINT: usize = 1024;
 /// What has a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A frame without payload for a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown ones.
+    /// A frame without payload for a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown
+    /// ones.
     Frame,
     /// A DATA frame without data that does not end its stream.
     Empty,

@@ -8,6 +8,7 @@
 
 mod code;
 mod connection;
+mod control;
 mod fields;
 mod frame;
 pub mod hpack;

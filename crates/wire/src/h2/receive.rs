@@ -1,4 +1,4 @@
-//! What a client sends on a connection.
+//! What a client sends on a connection: its frames, and those of its requests.
 
 use super::connection::{Block, Connection, Event, Failure, Phase};
 use super::fields::{self, Fields};
@@ -13,13 +13,13 @@ use crate::request::HeadOptions;
 /// CONTINUATION frames of a block beyond those that its length needs.
 const SPARE_CONTINUATIONS: usize = 8;
 
-type Outcome = Result<(), Failure>;
+pub(super) type Outcome = Result<(), Failure>;
 
-fn protocol(why: &'static str) -> Outcome {
+pub(super) fn protocol(why: &'static str) -> Outcome {
     Err(Failure(Code::PROTOCOL_ERROR, why))
 }
 
-fn frame_size(why: &'static str) -> Outcome {
+pub(super) fn frame_size(why: &'static str) -> Outcome {
     Err(Failure(Code::FRAME_SIZE_ERROR, why))
 }
 
@@ -91,7 +91,7 @@ impl Connection {
         Ok(total)
     }
 
-    fn pay(&mut self, event: ledger::Event) -> Outcome {
+    pub(super) fn pay(&mut self, event: ledger::Event) -> Outcome {
         if self.ledger.pay(event) {
             return Ok(());
         }
@@ -99,12 +99,12 @@ impl Connection {
     }
 
     /// Whether no frame but HEADERS and PRIORITY may be received on this stream yet.
-    fn is_unused(&self, id: StreamId) -> bool {
+    pub(super) fn is_unused(&self, id: StreamId) -> bool {
         id > self.last || id % 2 == 0
     }
 
     /// Resets a stream for a fault of the client.
-    fn stream_error(&mut self, id: StreamId, code: Code) -> Outcome {
+    pub(super) fn stream_error(&mut self, id: StreamId, code: Code) -> Outcome {
         if let Some(stream) = self.find(id).filter(|stream| stream.state != State::Closed) {
             stream.state = State::Closed;
             self.events.push_back(Event::Reset { stream: id });
@@ -282,135 +282,9 @@ impl Connection {
         self.events.push_back(Event::Trailers { stream: id, fields });
         Ok(())
     }
-
-    /// Priorities by dependency (RFC 7540) are of no effect.
-    fn priority(&mut self, head: Head, payload: &[u8]) -> Outcome {
-        if head.stream == 0 {
-            return protocol("PRIORITY on stream 0");
-        }
-        let is_known = self.find(head.stream).is_some();
-        match payload.len() {
-            5 if depends_on(payload) == Some(head.stream) && is_known => {
-                self.stream_error(head.stream, Code::PROTOCOL_ERROR)
-            }
-            5 if depends_on(payload) == Some(head.stream) => {
-                protocol("a stream that depends on itself")
-            }
-            5 => self.pay(ledger::Event::Frame),
-            _ if is_known => self.stream_error(head.stream, Code::FRAME_SIZE_ERROR),
-            _ => frame_size("PRIORITY of a wrong size"),
-        }
-    }
-
-    fn rst_stream(&mut self, head: Head, payload: &[u8]) -> Outcome {
-        if payload.len() != 4 {
-            return frame_size("RST_STREAM of a wrong size");
-        }
-        if head.stream == 0 || self.is_unused(head.stream) {
-            return protocol("RST_STREAM on a stream that is not open");
-        }
-        if let Some(stream) = self.find(head.stream).filter(|stream| stream.state != State::Closed)
-        {
-            stream.state = State::Closed;
-            self.events.push_back(Event::Reset { stream: head.stream });
-        }
-        self.pay(ledger::Event::Reset)
-    }
-
-    fn settings(&mut self, head: Head, payload: &[u8]) -> Outcome {
-        if head.stream != 0 {
-            return protocol("SETTINGS on a stream");
-        }
-        self.pay(ledger::Event::Frame)?;
-        if head.has(flag::ACK) {
-            return if payload.is_empty() {
-                Ok(())
-            } else {
-                frame_size("SETTINGS ACK is not empty")
-            };
-        }
-        self.apply_settings(payload)?;
-        frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.output);
-        Ok(())
-    }
-
-    /// Takes over the client's settings.
-    pub(super) fn apply_settings(&mut self, payload: &[u8]) -> Outcome {
-        let before = self.peer.initial_window_bytes;
-        self.peer.update(payload)?;
-        self.encoder.set_limit(self.peer.header_table_bytes as usize);
-        let change = i64::from(self.peer.initial_window_bytes) - i64::from(before);
-        if change != 0 {
-            let mut streams = self.streams.iter_mut();
-            if !streams.all(|stream| stream.send_window.grant(change)) {
-                return Err(Failure(Code::FLOW_CONTROL_ERROR, "a window becomes too large"));
-            }
-            self.events.push_back(Event::Window { stream: 0 });
-        }
-        Ok(())
-    }
-
-    fn ping(&mut self, head: Head, payload: &[u8]) -> Outcome {
-        if head.stream != 0 {
-            return protocol("PING on a stream");
-        }
-        if payload.len() != 8 {
-            return frame_size("PING of a wrong size");
-        }
-        if !head.has(flag::ACK) {
-            self.pay(ledger::Event::Frame)?;
-            frame::write(kind::PING, flag::ACK, 0, payload, &mut self.output);
-        }
-        Ok(())
-    }
-
-    fn goaway(&mut self, head: Head, payload: &[u8]) -> Outcome {
-        if head.stream != 0 {
-            return protocol("GOAWAY on a stream");
-        }
-        if payload.len() < 8 {
-            return frame_size("GOAWAY of a wrong size");
-        }
-        self.pay(ledger::Event::Frame)?;
-        self.events.push_back(Event::Leaves);
-        Ok(())
-    }
-
-    fn window_update(&mut self, head: Head, payload: &[u8]) -> Outcome {
-        let Some(grant) = frame::number(payload).filter(|_| payload.len() == 4) else {
-            return frame_size("WINDOW_UPDATE of a wrong size");
-        };
-        let grant = i64::from(grant & 0x7fff_ffff);
-        self.pay(ledger::Event::Frame)?;
-        if head.stream == 0 {
-            if grant == 0 {
-                return protocol("WINDOW_UPDATE of 0 bytes");
-            }
-            if !self.send_window.grant(grant) {
-                let why = "the connection's window becomes too large";
-                return Err(Failure(Code::FLOW_CONTROL_ERROR, why));
-            }
-        } else {
-            if self.is_unused(head.stream) {
-                return protocol("WINDOW_UPDATE on a stream that is not open");
-            }
-            let Some(stream) = self.find(head.stream).filter(|stream| stream.takes_response())
-            else {
-                return Ok(());
-            };
-            if grant == 0 {
-                return self.stream_error(head.stream, Code::PROTOCOL_ERROR);
-            }
-            if !stream.send_window.grant(grant) {
-                return self.stream_error(head.stream, Code::FLOW_CONTROL_ERROR);
-            }
-        }
-        self.events.push_back(Event::Window { stream: head.stream });
-        Ok(())
-    }
 }
 
 /// The stream that a priority names (RFC 7540 section 6.3).
-fn depends_on(priority: &[u8]) -> Option<StreamId> {
+pub(super) fn depends_on(priority: &[u8]) -> Option<StreamId> {
     frame::number(priority).map(|number| number & 0x7fff_ffff)
 }

@@ -25,7 +25,8 @@ const VARYING: [&[u8]; 7] = [
 const LAST_STREAM: StreamId = 0x7fff_ffff;
 
 impl Connection {
-    /// Appends the head of a response. `ends`: it has no body. Without effect if the stream is gone.
+    /// Appends the head of a response. `ends`: it has no body. Without effect if the stream is
+    /// gone.
     pub fn respond<'f>(
         &mut self,
         stream: StreamId,

@@ -181,7 +181,7 @@ impl Exchange {
         if !request.response.reads_request || matches!(verdict, Verdict::Status(_)) {
             request_body::detach(stream, &mut request);
         }
-        requests::conclude(connection, active, &mut request, fill).await;
+        fill::conclude(connection, active, &mut request, fill).await;
         self.finish(request).await;
     }
 

@@ -1,9 +1,9 @@
-//! A connection of HTTP/2: many requests at a time, each with its own [`Stream`].
+//! A connection of HTTP/2: many requests at a time, each with its own [`Stream`](stream::Stream).
 //!
 //! One task receives, lets the protocol's state machine ([`wire::h2`]) take the frames, and sends
 //! what has gathered: once per turn of the loop. A request is served by a future of its own. It is
-//! polled at once, in place; only one that has to wait becomes a task. A response is made no further
-//! than its client's windows allow.
+//! polled at once, in place; only one that has to wait becomes a task. A response is made no
+//! further than its client's windows allow.
 
 mod exchange;
 mod request_body;
@@ -13,7 +13,7 @@ mod stream;
 mod upgrade;
 
 pub(super) use session::run;
-pub(super) use upgrade::{Upgrade, begin_upgrade, is_asked_for};
+pub(super) use upgrade::{Upgrade, after_last, begin_upgrade, is_asked_for, is_preface};
 
 use std::time::Duration;
 

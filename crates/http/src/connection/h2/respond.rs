@@ -185,8 +185,8 @@ async fn send_bytes(stream: &Stream, bytes: &[u8], ends: bool) -> io::Result<()>
     Ok(())
 }
 
-/// Sends a part of a file: read into the loop's own buffer once there is room for it. What is not in
-/// memory is read by the pool.
+/// Sends a part of a file: read into the loop's own buffer once there is room for it. What is not
+/// in memory is read by the pool.
 async fn send_file(stream: &Stream, mut slice: FileSlice, ends: bool) -> io::Result<()> {
     let service = &stream.shared.service;
     while slice.length > 0 {

@@ -1,4 +1,5 @@
-//! A request of HTTP/1.1 that changes its connection to HTTP/2 (RFC 7540 section 3.2).
+//! The ways from HTTP/1.1 to HTTP/2 on a connection: its preface, and a request that asks for it
+//! (RFC 7540 section 3.2).
 
 use std::io;
 
@@ -7,8 +8,11 @@ use server::request::Request;
 use wire::{Body, HeadFlags, RequestHead};
 
 use super::{IN_CLEAR, OVER_TLS, settings};
-use crate::connection::{Active, Connection};
+use crate::connection::{Active, Connection, Ended};
 use server::connection_info::ConnectionInfo;
+
+/// The line with which a client of HTTP/2 begins.
+const PREFACE_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// A request that is served as the first of a connection of HTTP/2.
 pub(in crate::connection) struct Upgrade {
@@ -55,4 +59,22 @@ pub(in crate::connection) async fn begin_upgrade(
     let head = Box::new(std::mem::take(&mut active.head));
     active.upgrade = Some(Box::new(Upgrade { settings, request, head }));
     Ok(false)
+}
+
+/// Whether a client begins with HTTP/2, and may.
+#[cold]
+pub(in crate::connection) fn is_preface(connection: &Connection, active: &Active) -> bool {
+    connection.responses == 0
+        && active.head.line() == b"PRI * HTTP/2.0"
+        && active.input.starts_with(PREFACE_LINE)
+        && super::is_direct(&connection.info)
+}
+
+/// How a connection goes on after its last request of HTTP/1.
+#[cold]
+pub(in crate::connection) fn after_last(active: &mut Active) -> Ended {
+    match active.upgrade.take() {
+        Some(upgrade) => Ended::Http2(std::mem::take(&mut active.input), Some(*upgrade)),
+        None => Ended::Close,
+    }
 }

@@ -27,8 +27,7 @@ use tls::{Finding, Severity};
 use super::config::{Engine, Server};
 use super::policy::Rules;
 use super::share::Late;
-use super::{FOLLOWS, Ssl, local, make_backends};
-use crate::core::Core;
+use super::{FOLLOWS, Ssl, alpn, local, make_backends};
 use crate::mpm::{self, Listen};
 
 /// Decrypted keys, kept across readings of the configuration: a restart does not ask for pass
@@ -46,12 +45,6 @@ pub fn kept_keys() -> Vec<u8> {
 pub fn adopt_keys(keys: &[u8]) {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(KeptKeys::from_bytes(keys));
 }
-
-/// The name of HTTP/1.1 in ALPN.
-const HTTP1: &[u8] = b"http/1.1";
-
-/// The name of HTTP/2.
-const HTTP2: &[u8] = b"h2";
 
 /// The result for a host with TLS.
 pub struct Built {
@@ -263,7 +256,7 @@ fn host(
         groups: server.groups.get().cloned(),
         honor_cipher_order: server.honor_cipher_order.or(false),
         verifier: verifier.clone().map(|verifier| verifier as Arc<dyn ClientCertVerifier>),
-        alpn: alpn(build, draft),
+        alpn: alpn::offered(build, draft),
         sessions: sessions.clone().map(|sessions| sessions as Arc<dyn StoresServerSessions>),
         ticketer,
     };
@@ -273,7 +266,7 @@ fn host(
     remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLCipherSuite"));
     let staplings = staplings(server, &certificates, &authorities, &id, &mut remarks);
     let ocsp = Arc::new(ocsp);
-    let by_client = by_client(build, draft, &config);
+    let by_client = alpn::by_client(build, draft, &config);
     Ok(Built {
         by_client,
         config,
@@ -288,44 +281,6 @@ fn host(
         remarks,
         id,
     })
-}
-
-/// The protocols that a handshake offers. HTTP/1.1 is always among them: it needs no negotiation, and
-/// a client that offers nothing else would be refused.
-fn alpn(build: &Build, draft: &HostDraft) -> Vec<Vec<u8>> {
-    let of = |draft: &HostDraft| {
-        let core = build.server_config::<Core>(&draft.server);
-        core.and_then(|core| core.protocols.get().cloned())
-    };
-    let listed = of(draft).or_else(|| of(&build.main)).unwrap_or_default();
-    let has_http2 = build.registry.hooks.http2(&draft.server, &build.registry).is_some();
-    let mut names: Vec<_> =
-        listed.into_iter().filter(|name| name == HTTP1 || name == HTTP2 && has_http2).collect();
-    if !names.iter().any(|name| name == HTTP1) {
-        names.push(HTTP1.to_vec());
-    }
-    names
-}
-
-/// A configuration for each protocol, if the client's order counts.
-fn by_client(
-    build: &Build,
-    draft: &HostDraft,
-    config: &Arc<ServerConfig>,
-) -> Vec<(Vec<u8>, Arc<ServerConfig>)> {
-    let of = |draft: &HostDraft| {
-        let core = build.server_config::<Core>(&draft.server);
-        core.and_then(|core| core.protocols_honor_order.get().copied())
-    };
-    if of(draft).or_else(|| of(&build.main)).unwrap_or(true) || config.alpn_protocols.len() < 2 {
-        return Vec::new();
-    }
-    let with = |name: &Vec<u8>| {
-        let mut config = ServerConfig::clone(config);
-        config.alpn_protocols = vec![name.clone()];
-        (name.clone(), Arc::new(config))
-    };
-    config.alpn_protocols.iter().map(with).collect()
 }
 
 /// The protocols of hosts that do not accept all.

@@ -4,6 +4,7 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html>
 
 mod access;
+mod alpn;
 pub mod backends;
 mod config;
 mod fetch;

@@ -71,8 +71,8 @@ const PER_LENGTH: usize = 8;
 /// One more than the length of the longest name.
 const LENGTHS: usize = 28;
 
-/// By length of a name: the indexes of the names of that length, the first of each name; the rest is
-/// 0.
+/// By length of a name: the indexes of the names of that length, the first of each name; the rest
+/// is 0.
 static BY_LENGTH: [[u8; PER_LENGTH]; LENGTHS] = by_length();
 
 const fn by_length() -> [[u8; PER_LENGTH]; LENGTHS] {
