@@ -1,6 +1,8 @@
 //! Decodes the stories of hpack-test-case: what 14 encoders have made of the same fields, with
 //! tables of several sizes. The crate httlib-hpack carries them.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

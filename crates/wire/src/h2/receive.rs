@@ -100,7 +100,7 @@ impl Connection {
 
     /// Whether no frame but HEADERS and PRIORITY may be received on this stream yet.
     pub(super) fn is_unused(&self, id: StreamId) -> bool {
-        id > self.last || id % 2 == 0
+        id > self.last || id.is_multiple_of(2)
     }
 
     /// Resets a stream for a fault of the client.
@@ -157,7 +157,7 @@ impl Connection {
     }
 
     fn headers(&mut self, head: Head, payload: &[u8], options: &HeadOptions<'_>) -> Outcome {
-        if head.stream % 2 == 0 {
+        if head.stream.is_multiple_of(2) {
             return protocol("HEADERS on a stream of the server");
         }
         let Some(mut block) = frame::without_padding(head, payload) else {
