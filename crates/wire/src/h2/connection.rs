@@ -25,6 +25,8 @@ pub struct Limits {
     pub connection_window_bytes: u32,
     /// Bytes of payload in a DATA frame (`H2MaxDataFrameLen`).
     pub data_bytes: usize,
+    /// Padding of frames: up to so many bits' number of bytes, 8 at most (`H2Padding`).
+    pub padding_bits: u8,
     /// Limits of a request's head.
     pub head: HeadLimits,
     /// Bytes of all heads of a connection's current requests; further ones are refused.
@@ -38,6 +40,7 @@ impl Default for Limits {
             window_bytes: INITIAL_BYTES,
             connection_window_bytes: 1024 * 1024,
             data_bytes: frame::PAYLOAD_BYTES,
+            padding_bits: 0,
             head: HeadLimits::default(),
             heads_bytes: 1024 * 1024,
         }
@@ -133,6 +136,8 @@ pub struct Connection {
     /// The last stream that is served, once the client was asked to leave.
     pub(super) goaway: Option<StreamId>,
     pub(super) failure: Option<Failure>,
+    /// The state of the generator of paddings, which need not be unpredictable.
+    pub(super) padding: u32,
     /// What is to be sent, in order. The caller removes what it has sent.
     pub output: Vec<u8>,
 }
@@ -156,6 +161,7 @@ impl Connection {
             events: VecDeque::new(),
             goaway: None,
             failure: None,
+            padding: now_ms as u32 | 1,
             output: Vec::new(),
             limits,
         };
@@ -227,6 +233,19 @@ impl Connection {
             self.reset.pop_front();
         }
         self.reset.push_back(id);
+    }
+
+    /// The length of a frame's padding in bytes; `None` if frames have none.
+    pub(super) fn next_padding(&mut self) -> Option<u8> {
+        let bits = self.limits.padding_bits.min(8);
+        if bits == 0 {
+            return None;
+        }
+        // Xorshift (Marsaglia).
+        self.padding ^= self.padding << 13;
+        self.padding ^= self.padding >> 17;
+        self.padding ^= self.padding << 5;
+        Some((self.padding & ((1 << bits) - 1)) as u8)
     }
 
     /// Returns what was received and is not needed to the connection's window.

@@ -21,6 +21,9 @@ const VARYING: [&[u8]; 7] = [
     b"age",
 ];
 
+/// The place of the flags in a frame's head.
+const FLAGS_AT: usize = 4;
+
 /// The last number of a stream.
 const LAST_STREAM: StreamId = 0x7fff_ffff;
 
@@ -61,6 +64,7 @@ impl Connection {
         fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
         ends: bool,
     ) {
+        let padding = self.next_padding();
         let out = &mut self.output;
         let begin = out.len();
         let end_stream = if ends { flag::END_STREAM } else { 0 };
@@ -76,7 +80,17 @@ impl Connection {
                 self.encoder.field(name, value, indexing(name), out);
             }
         }
-        let length = out.len() - begin - frame::HEAD_BYTES;
+        let mut length = out.len() - begin - frame::HEAD_BYTES;
+        if let Some(padding) = padding
+            && length + usize::from(padding) < frame::PAYLOAD_BYTES
+        {
+            out.insert(begin + frame::HEAD_BYTES, padding);
+            length += 1 + usize::from(padding);
+            out.resize(begin + frame::HEAD_BYTES + length, 0);
+            if let Some(flags) = out.get_mut(begin + FLAGS_AT) {
+                *flags |= flag::PADDED;
+            }
+        }
         if length <= frame::PAYLOAD_BYTES {
             let [_, a, b, c] = (length as u32).to_be_bytes();
             if let Some(bytes) = out.get_mut(begin..begin + 3) {
@@ -107,12 +121,13 @@ impl Connection {
         }
         let frame_bytes = self.limits.data_bytes.clamp(1, frame::PAYLOAD_BYTES);
         let mut rest = bytes.get(..sent).unwrap_or_default();
+        let mut spare = window - sent;
         loop {
             let (piece, after) = rest.split_at(rest.len().min(frame_bytes));
             rest = after;
             let is_last = ends && is_all && rest.is_empty();
             let flags = if is_last { flag::END_STREAM } else { 0 };
-            frame::write(kind::DATA, flags, stream, piece, &mut self.output);
+            spare -= self.write_data(flags, stream, piece, spare);
             if rest.is_empty() {
                 break;
             }
@@ -126,6 +141,29 @@ impl Connection {
             self.end_response(stream);
         }
         sent
+    }
+
+    /// Writes a frame, with padding if `room` bytes of the windows suffice for it; returns how many
+    /// of them it takes.
+    fn write_data(&mut self, flags: u8, id: StreamId, piece: &[u8], room: usize) -> usize {
+        let padding = self.next_padding().filter(|padding| {
+            let more = usize::from(*padding) + 1;
+            more <= room && piece.len() + more <= frame::PAYLOAD_BYTES
+        });
+        let Some(padding) = padding else {
+            frame::write(kind::DATA, flags, id, piece, &mut self.output);
+            return 0;
+        };
+        let zeros = [0; u8::MAX as usize];
+        let zeros = zeros.get(..usize::from(padding)).unwrap_or_default();
+        let payload = [&[padding], piece, zeros].concat();
+        frame::write(kind::DATA, flags | flag::PADDED, id, &payload, &mut self.output);
+        let more = zeros.len() + 1;
+        self.send_window.take(more);
+        if let Some(stream) = self.find(id) {
+            stream.send_window.take(more);
+        }
+        more
     }
 
     fn end_response(&mut self, id: StreamId) {

@@ -59,6 +59,7 @@ fn limits(info: &ConnectionInfo) -> Limits {
         window_bytes: http2.window_bytes,
         connection_window_bytes: BODIES_BYTES.max(http2.window_bytes),
         data_bytes: if http2.data_bytes == 0 { most } else { http2.data_bytes.min(most) },
+        padding_bits: http2.padding_bits,
         head,
         ..Limits::default()
     }

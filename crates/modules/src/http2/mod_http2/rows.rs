@@ -176,8 +176,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         "numbits",
         "Sets the range of random padding, as a power of two.",
     )
-    .default("0")
-    .state(State::Accepted("frames have no padding")),
+    .default("0"),
     Row::<Http2Module>::new(
         "H2OutputBuffering",
         Takes::One(|_, arg| on_off(arg).map(drop)),

@@ -34,6 +34,37 @@ fn a_response_waits_for_the_window() {
 }
 
 #[test]
+fn padding_is_part_of_the_window() {
+    let mut client = Client::new(Limits { padding_bits: 8, ..Limits::default() });
+    let mut padded = 0;
+    for number in 0..20 {
+        let stream = number * 2 + 1;
+        client.request(stream, GET, true);
+        client.server.respond(stream, 200, [(&b"a"[..], &b"b"[..])], false);
+        let before = client.server.window(stream).unwrap();
+        assert_eq!(client.server.send_data(stream, b"0123456789", false), 10);
+        let used = before - client.server.window(stream).unwrap();
+        let sent = client.sent();
+        assert_eq!(sent[1].payload.len(), used);
+        let plain = |sent: &Sent| {
+            let Sent { kind, flags, stream, payload } = sent;
+            let head = Head { length: payload.len(), kind: *kind, flags: *flags, stream: *stream };
+            frame::without_padding(head, payload).unwrap().to_vec()
+        };
+        assert_eq!(plain(&sent[1]), b"0123456789");
+        let block = plain(&sent[0]);
+        assert_eq!(client.fields(&block).len(), 2);
+        padded += usize::from(used > 10);
+    }
+    assert!(padded > 10);
+    // Without room for it there is none.
+    client.frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 3]);
+    client.request(101, GET, true);
+    client.server.respond(101, 200, [], false);
+    assert_eq!(client.server.send_data(101, b"abc", true), 3);
+}
+
+#[test]
 fn the_connection_has_a_window_too() {
     let mut client = client_with_window(1 << 20);
     client.request(1, GET, true);
