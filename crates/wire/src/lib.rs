@@ -37,6 +37,7 @@ pub mod uri;
 pub mod uwsgi;
 pub mod variable;
 mod words;
+pub mod wsgi;
 
 pub use host::RequestHost;
 pub use method::{Method, MethodRegistry, MethodSet};
