@@ -42,7 +42,7 @@ pub use load::Load;
 pub use pipe::Pipe;
 pub use pool::{Pool, Pooled};
 pub use reactor::{Counters, Handle, Loop};
-pub use reply::receive;
+pub use reply::{receive, receive_descriptor};
 pub use shared_cache::{SHARED_CACHE_BYTES, SharedCache};
 pub use stream::{Carried, ConnectOptions, Detached, Remote, Stream, tunnel};
 pub use timers::{Deadline, Sleep};

@@ -1,7 +1,7 @@
 //! One end of a pipe on its loop: the standard input, output or error of a program.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
 use rustix::io::Errno;
@@ -91,6 +91,12 @@ impl Pipe {
                 Poll::Pending => return self.state.poll_deadline(cx, deadline),
             }
         }
+    }
+}
+
+impl AsFd for Pipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.fd().as_fd()
     }
 }
 

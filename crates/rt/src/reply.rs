@@ -1,10 +1,12 @@
 //! Receives an answer from another process on a local socket.
 
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::Interest;
 
 use crate::socket::Socket;
@@ -35,6 +37,43 @@ pub async fn receive(fd: OwnedFd, bytes_max: usize, wait: Duration) -> io::Resul
         }
     };
     tokio::time::timeout(wait, all).await.map_err(|_| io::ErrorKind::TimedOut)?
+}
+
+/// Receives one message of at most [`CHUNK_BYTES`] from a non-blocking socket, with the descriptor
+/// that came with it. An empty message is the end.
+///
+/// # Errors
+/// `TimedOut` if nothing comes in time; those of epoll_ctl(2) and recvmsg(2).
+pub async fn receive_descriptor(
+    fd: OwnedFd,
+    wait: Duration,
+) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+    let socket = Socket::register(fd, Interest::READABLE)?;
+    let received = async {
+        loop {
+            let mut guard = std::future::poll_fn(|cx| socket.poll_read_ready(cx)).await?;
+            let mut bytes = vec![0; CHUNK_BYTES];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut rights = RecvAncillaryBuffer::new(&mut space);
+            let parts = &mut [IoSliceMut::new(&mut bytes)];
+            match recvmsg(socket.fd(), parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
+                Ok(got) => {
+                    let mut descriptor = None;
+                    for message in rights.drain() {
+                        if let RecvAncillaryMessage::ScmRights(sent) = message {
+                            descriptor = sent.last().or(descriptor);
+                        }
+                    }
+                    bytes.truncate(got.bytes);
+                    return Ok((bytes, descriptor));
+                }
+                Err(Errno::AGAIN) => guard.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    };
+    tokio::time::timeout(wait, received).await.map_err(|_| io::ErrorKind::TimedOut)?
 }
 
 #[cfg(test)]
