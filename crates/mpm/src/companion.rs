@@ -9,10 +9,12 @@
 //! A companion has one thread and none of the server's sockets. It must not trust the questions
 //! that it receives: the children have fewer rights.
 
+mod channel;
 mod launch;
 mod line;
 mod order;
 pub mod spawner;
+mod surroundings;
 
 use std::ffi::CString;
 use std::fmt;
@@ -29,9 +31,11 @@ use nix::unistd::execve;
 use crate::program::Level;
 use crate::scoreboard::ProgramCounts;
 
+pub use channel::{Channel, Sent, is_read, is_waiting};
 pub use launch::Step;
 pub use line::{DESCRIPTORS_MAX, Line, MESSAGE_BYTES_MAX, Question, Received};
 pub use order::{KEY_MAX, Limit, Limits, OrderWriter, StartOrder, set_key};
+pub use surroundings::Surroundings;
 
 /// How long a companion may take to exit after the end of its line before it is killed.
 pub const COMPANION_END_DEADLINE: Duration = Duration::from_secs(4);

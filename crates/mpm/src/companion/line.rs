@@ -105,6 +105,20 @@ impl Line {
         Ok(own)
     }
 
+    /// As [`Line::ask`], by a socket that can bring a descriptor ([`Question::answer_with`]).
+    ///
+    /// # Errors
+    /// As [`Line::ask`].
+    pub fn ask_for_descriptor(&self, message: &[u8]) -> io::Result<OwnedFd> {
+        if !(1..=MESSAGE_BYTES_MAX).contains(&message.len()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (own, reply) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        self.send(message, &[reply.as_fd()])?;
+        Ok(own)
+    }
+
     /// Sends a message that has no answer.
     ///
     /// # Errors
@@ -239,6 +253,19 @@ impl Question {
                     Err(_) => return,
                 }
             }
+        }
+    }
+
+    /// Sends an answer that fits the socket's buffer, with a descriptor, to an asker that has used
+    /// [`Line::ask_for_descriptor`].
+    pub fn answer_with(self, message: &[u8], descriptor: BorrowedFd<'_>) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut rights = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [descriptor];
+        rights.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let parts = [IoSlice::new(message)];
+        while let Err(Errno::INTR) = sendmsg(&self.reply, &parts, &mut rights, SendFlags::NOSIGNAL)
+        {
         }
     }
 
