@@ -24,6 +24,7 @@ pub mod session;
 pub mod slotmem;
 pub mod ssl;
 mod util_script;
+pub mod wsgi;
 
 use server::module::{ErasedModule, module};
 
@@ -92,6 +93,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<slotmem::mod_slotmem_plain::SlotmemPlain>(),
         module::<slotmem::mod_slotmem_shm::SlotmemShm>(),
         module::<ssl::mod_ssl::Ssl>(),
+        module::<wsgi::mod_wsgi::Wsgi>(),
     ]);
     all
 }

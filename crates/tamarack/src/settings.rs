@@ -12,6 +12,7 @@ use modules::core::mod_watchdog::Watchdog;
 use modules::mappers::mod_rewrite;
 use modules::mpm::{self as mpms, Kind, Listen, Numbers};
 use modules::ssl::mod_ssl;
+use modules::wsgi::mod_wsgi;
 use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
 use mpm::{AcceptFilter, Companion, Identity, ListenAddress, Listener, Settings, Shape, Spare};
@@ -72,11 +73,12 @@ pub fn of(server: &Arc<Server>) -> Result<Settings, String> {
     })
 }
 
-/// Those of programs: `RewriteMap prg:`, and what starts programs for requests, of which as many
-/// run as connections are served.
+/// Those of programs: `RewriteMap prg:`, what starts programs for requests, of which as many run as
+/// connections are served, and what runs WSGI applications.
 fn companions(server: &Arc<Server>, programs_max: usize) -> Result<Vec<Companion>, String> {
     let mut companions = mod_rewrite::companions(server)?;
     companions.extend(spawner::companion(server, programs_max)?);
+    companions.extend(mod_wsgi::companion(server, identity(server)?)?);
     Ok(companions)
 }
 

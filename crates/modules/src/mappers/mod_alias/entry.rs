@@ -109,7 +109,7 @@ fn fill(request: &Request, regex: &Regex, template: &[u8]) -> Result<Option<Vec<
 
 /// The number of bytes of `uri` that the prefix matches. A run of slashes matches a run of slashes,
 /// and the last segment must match as a whole (`alias_matches`).
-pub(super) fn prefix_length(uri: &[u8], prefix: &[u8]) -> Option<usize> {
+pub(crate) fn prefix_length(uri: &[u8], prefix: &[u8]) -> Option<usize> {
     let run = |text: &[u8]| text.iter().take_while(|byte| **byte == b'/').count();
     let (mut at, mut rest) = (0, prefix);
     while let Some((first, after)) = rest.split_first() {

@@ -22,6 +22,7 @@ use server::path;
 use server::request::Request;
 
 use super::set_context;
+pub(crate) use entry::prefix_length;
 use entry::{Alias as AliasEntry, Pattern, Redirect, Unknown, escape_target};
 
 /// `mod_alias.c`

@@ -1,0 +1,3 @@
+//! Python applications.
+
+pub mod mod_wsgi;

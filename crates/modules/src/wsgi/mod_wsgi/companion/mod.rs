@@ -1,0 +1,244 @@
+//! The companion that starts and watches the processes of applications.
+//!
+//! A child asks it for the queue of an application group: four bytes with the number of the process
+//! group, and the name. The answer has the sending end of the queue, or says why there is none.
+
+mod pool;
+mod process;
+mod settings;
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use mpm::companion::Question;
+use mpm::scoreboard::ProgramCounts;
+use mpm::{Identity, Line};
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use server::host::Server;
+use server::log::Level;
+use server::module::Module;
+
+use super::Wsgi;
+use super::daemon::DaemonGroup;
+use super::python::{InterpreterSection, Python};
+use pool::Pool;
+
+/// Application groups of a process group, most of which `%{ENV:…}` could make.
+const POOLS_MAX: usize = 64;
+
+/// The longest name of an application group.
+const NAME_BYTES: usize = 4096;
+
+/// How long processes may take to end after the end of the line.
+const END_DEADLINE: Duration = Duration::from_millis(3000);
+
+/// The identifier of the line among what epoll reports.
+const LINE: u64 = u64::MAX;
+
+/// What the companion has to know.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Embedded mode comes first.
+    pub groups: Vec<GroupPlan>,
+    pub python: Python,
+    pub interpreters: Vec<InterpreterSection>,
+    /// The server's description.
+    pub software: String,
+    /// The name of the MPM.
+    pub mpm: &'static str,
+    /// The server, for its log.
+    pub server: Weak<Server>,
+}
+
+/// A process group.
+#[derive(Clone, Debug)]
+pub(super) struct GroupPlan {
+    /// `None` for embedded mode.
+    pub daemon: Option<Arc<DaemonGroup>>,
+    pub identity: Option<Identity>,
+    /// How many processes each application group begins with.
+    pub processes: usize,
+    /// How many it may have while requests wait.
+    pub processes_max: usize,
+    pub threads: usize,
+    pub is_multiprocess: bool,
+    /// Application groups, and what they load at their start.
+    pub imports: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Runs until the end of the line; returns the exit status.
+pub(super) fn run(plan: &Plan, line: &Line, counts: ProgramCounts) -> i32 {
+    let (Ok(epoll), Ok(incoming)) = (epoll::create(epoll::CreateFlags::CLOEXEC), line.incoming())
+    else {
+        return 1;
+    };
+    let data = epoll::EventData::new_u64(LINE);
+    if epoll::add(&epoll, &*incoming, data, epoll::EventFlags::IN).is_err() {
+        return 1;
+    }
+    let pools = HashMap::new();
+    let mut broker = Broker { plan, line, epoll, pools, next: 0, counts };
+    broker.start_imports();
+    while broker.turn() {}
+    broker.end();
+    0
+}
+
+/// What runs, and what is known of it.
+struct Broker<'p> {
+    plan: &'p Plan,
+    line: &'p Line,
+    epoll: OwnedFd,
+    pools: HashMap<(usize, Vec<u8>), Pool>,
+    /// The next identifier of a pool or process for epoll.
+    next: u64,
+    counts: ProgramCounts,
+}
+
+/// What a pool needs of the companion while it works.
+struct Tools<'b> {
+    plan: &'b Plan,
+    epoll: &'b OwnedFd,
+    next: &'b mut u64,
+    counts: &'b ProgramCounts,
+}
+
+impl Plan {
+    /// Logs a message, as mod_wsgi does without a number.
+    fn log(&self, level: Level, text: &str) {
+        if let Some(server) = self.server.upgrade() {
+            server.log(Wsgi::FILE, level, 0, format_args!("{text}"));
+        }
+    }
+}
+
+impl Tools<'_> {
+    fn identifier(&mut self) -> u64 {
+        *self.next += 1;
+        *self.next
+    }
+}
+
+impl Broker<'_> {
+    fn split(&mut self) -> (&mut HashMap<(usize, Vec<u8>), Pool>, Tools<'_>) {
+        let tools = Tools {
+            plan: self.plan,
+            epoll: &self.epoll,
+            next: &mut self.next,
+            counts: &self.counts,
+        };
+        (&mut self.pools, tools)
+    }
+
+    /// Starts what loads scripts before the first request.
+    fn start_imports(&mut self) {
+        let plan = self.plan;
+        for (index, group) in plan.groups.iter().enumerate() {
+            for (application, _) in &group.imports {
+                if let Err(why) = self.open(index, application) {
+                    let text = format!("WSGI process group {}: {why}", group.label());
+                    plan.log(Level::Error, &text);
+                }
+            }
+        }
+    }
+
+    /// The pool of an application group, which is started if there is none.
+    fn open(&mut self, index: usize, application: &[u8]) -> Result<(), String> {
+        let key = (index, application.to_vec());
+        if self.pools.contains_key(&key) {
+            return Ok(());
+        }
+        if self.pools.keys().filter(|(group, _)| *group == index).count() >= POOLS_MAX {
+            return Err(format!("more than {POOLS_MAX} application groups"));
+        }
+        let (pools, mut tools) = self.split();
+        let pool =
+            Pool::start(&mut tools, index, application).map_err(|error| error.to_string())?;
+        pools.insert(key, pool);
+        Ok(())
+    }
+
+    /// Does what is due; false at the end of the line.
+    fn turn(&mut self) -> bool {
+        let due = self.pools.values().filter_map(Pool::next_turn).min();
+        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        // Rounded up, or the last millisecond would be spent in turns.
+        let left = left.map(|left| left + Duration::from_millis(1));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut events = Vec::with_capacity(64);
+        let room = rustix::buffer::spare_capacity(&mut events);
+        match epoll::wait(&self.epoll, room, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+        let mut goes_on = true;
+        for event in events {
+            match event.data.u64() {
+                LINE => goes_on &= self.receive(),
+                identifier => {
+                    let (pools, mut tools) = self.split();
+                    for pool in pools.values_mut() {
+                        pool.happened(&mut tools, identifier);
+                    }
+                }
+            }
+        }
+        let now = Instant::now();
+        let (pools, mut tools) = self.split();
+        for pool in pools.values_mut() {
+            pool.turn(&mut tools, now);
+        }
+        let running = self.pools.values().map(Pool::running).sum();
+        self.counts.set_running(running, 0);
+        goes_on
+    }
+
+    fn receive(&mut self) -> bool {
+        match self.line.next() {
+            Ok(Some(Received::Question(question))) => {
+                self.answer(question);
+                true
+            }
+            // Only a compromised child sends it.
+            Ok(Some(Received::Notice(_))) => true,
+            Ok(None) | Err(_) => false,
+        }
+    }
+
+    fn answer(&mut self, question: Question) {
+        let message = question.message.clone();
+        let Some((number, application)) = message.split_first_chunk::<4>() else { return };
+        let index = usize::try_from(u32::from_le_bytes(*number)).unwrap_or(usize::MAX);
+        if index >= self.plan.groups.len() || application.len() > NAME_BYTES {
+            return question.answer(&[b"no such group"]);
+        }
+        if let Err(why) = self.open(index, application) {
+            self.counts.refused();
+            return question.answer(&[why.as_bytes()]);
+        }
+        if let Some(pool) = self.pools.get(&(index, application.to_vec())) {
+            let channel = pool.channel();
+            let message = [b"=", &channel.message_bytes().to_le_bytes()[..]].concat();
+            question.answer_with(&message, channel.as_fd());
+        }
+    }
+
+    /// The line has ended: no process is left that could ask.
+    fn end(&mut self) {
+        let until = Instant::now() + END_DEADLINE;
+        let (pools, _) = self.split();
+        pools.values_mut().for_each(Pool::quit);
+        while self.pools.values().any(|pool| pool.running() > 0) && Instant::now() < until {
+            let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            let mut events = Vec::with_capacity(64);
+            let room = rustix::buffer::spare_capacity(&mut events);
+            let _ = epoll::wait(&self.epoll, room, Some(&wait));
+            self.pools.values_mut().for_each(Pool::reap);
+        }
+        self.pools.values_mut().for_each(Pool::kill);
+    }
+}

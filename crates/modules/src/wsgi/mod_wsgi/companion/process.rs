@@ -1,0 +1,265 @@
+//! A process of an application group.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use mpm::companion::Surroundings;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid, User};
+use rustix::event::epoll;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use super::settings::settings;
+use super::{GroupPlan, Tools};
+use crate::wsgi::mod_wsgi::daemon::DaemonGroup;
+use crate::wsgi::mod_wsgi::python::Python;
+
+/// What a process executes.
+const WORKER: &str = concat!(
+    include_str!("../worker/wire.py"),
+    include_str!("../worker/log.py"),
+    include_str!("../worker/request.py"),
+    include_str!("../worker/script.py"),
+    include_str!("../worker/modules.py"),
+    include_str!("../worker/life.py"),
+);
+
+/// Reads its settings and [`WORKER`] from a descriptor, after eight digits with the length of the
+/// settings. Like mod_wsgi's, the process does not find modules in its working directory.
+const LOADER: &str = "import sys;sys.path[:]=[p for p in sys.path if p];import posix;\
+    _=posix.pread(int(sys.argv[1]),1<<24,0);\
+    exec(compile(_[8+int(_[:8]):],'<mod_wsgi>','exec'))";
+
+/// The longest message of a process.
+const MESSAGE_BYTES: usize = 16 << 10;
+
+/// A process.
+pub(super) struct Process {
+    pub identifier: u64,
+    child: Child,
+    life: OwnedFd,
+    control: OwnedFd,
+    pub started: Instant,
+    pub state: State,
+    /// When it last answered, and whether it is asked.
+    pub answered: Instant,
+    pub is_asked: bool,
+    /// When to ask it again; `None` if it never is.
+    pub next_check: Option<Instant>,
+    /// When to kill it.
+    pub kill_at: Option<Instant>,
+}
+
+/// How far a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Starting,
+    Ready,
+    /// A successor has been started; it ends once that is ready.
+    Retiring,
+    /// It takes no requests any more.
+    Draining,
+}
+
+/// What a process reports.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// It takes requests.
+    Ready,
+    /// It wants to be replaced, for this reason.
+    Retire(String),
+    /// It takes no requests any more, for this reason.
+    Drains(String),
+    /// It is alive.
+    Alive,
+    /// A line for the log: a digit for the level, and the text.
+    Line(Vec<u8>),
+}
+
+impl Process {
+    /// Starts a process that takes requests from `queue`.
+    pub fn start(
+        tools: &mut Tools<'_>,
+        group: &GroupPlan,
+        application: &[u8],
+        queue: BorrowedFd<'_>,
+    ) -> io::Result<Process> {
+        let python = tools.plan.python.of(&tools.plan.interpreters, group.name(), application);
+        let executable = python.executable(group.daemon.as_deref());
+        let settings = settings(tools.plan, group, application, &python);
+        let script = File::from(memfd_create(c"mod_wsgi", MemfdFlags::CLOEXEC)?);
+        let length = format!("{:08}", settings.len());
+        let parts = [length.as_bytes(), &settings, WORKER.as_bytes()];
+        script.write_all_at(&parts.concat(), 0)?;
+        let (control, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        rustix::io::ioctl_fionbio(&control, true)?;
+        let kept = [script.as_fd(), queue, theirs.as_fd()];
+        let mut command = Command::new(&executable);
+        let errors = io::stderr().as_fd().try_clone_to_owned()?;
+        command.stdin(Stdio::null()).stdout(Stdio::from(errors));
+        let words = words(&executable, &python, kept);
+        let surroundings = surroundings(group);
+        let environment = environment(group.daemon.as_deref(), &python);
+        let child = surroundings.start(&mut command, words, environment, &kept)?;
+        let pid = rustix::process::Pid::from_child(&child);
+        let life = pidfd_open(pid, PidfdFlags::empty())?;
+        let identifier = tools.identifier();
+        for descriptor in [life.as_fd(), control.as_fd()] {
+            let data = epoll::EventData::new_u64(identifier);
+            epoll::add(tools.epoll, descriptor, data, epoll::EventFlags::IN)?;
+        }
+        let now = Instant::now();
+        Ok(Process {
+            identifier,
+            child,
+            life,
+            control,
+            started: now,
+            state: State::Starting,
+            answered: now,
+            is_asked: false,
+            next_check: group.deadlock_timeout().map(|limit| now + limit),
+            kill_at: None,
+        })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next report; `None` if none has come.
+    pub fn report(&self) -> Option<Report> {
+        let mut bytes = vec![0; MESSAGE_BYTES];
+        let (_, count) = recv(&self.control, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
+        let (kind, text) = bytes.get(..count)?.split_first()?;
+        let reason = || String::from_utf8_lossy(text).into_owned();
+        Some(match kind {
+            b'S' => Report::Ready,
+            b'R' => Report::Retire(reason()),
+            b'D' => Report::Drains(reason()),
+            b'L' => Report::Line(text.to_vec()),
+            // Anything else is a sign of life.
+            _ => Report::Alive,
+        })
+    }
+
+    /// Asks it to answer.
+    pub fn ask(&mut self) {
+        self.is_asked = true;
+        let _ = send(&self.control, b"P", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    }
+
+    /// Asks it to end once its requests are done.
+    pub fn quit(&self) {
+        let _ = send(&self.control, b"Q", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    }
+
+    /// Ends it now. As long as it has not been reaped, no other process has its number.
+    pub fn kill(&mut self) {
+        let _ = kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGKILL);
+    }
+
+    /// How it has ended; `None` while it runs.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(how(status))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = &self.life;
+        if self.ended().is_none() {
+            self.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (_, Some(signal)) => match Signal::try_from(signal) {
+            Ok(signal) => format!("was ended by {signal}"),
+            Err(_) => format!("was ended by signal {signal}"),
+        },
+        _ => "ended".to_owned(),
+    }
+}
+
+fn words(executable: &std::path::Path, python: &Python, kept: [BorrowedFd<'_>; 3]) -> Vec<Vec<u8>> {
+    use std::os::fd::AsRawFd;
+
+    let mut words = vec![executable.as_os_str().as_bytes().to_vec()];
+    match python.optimize {
+        Some(1) => words.push(b"-O".to_vec()),
+        Some(2) => words.push(b"-OO".to_vec()),
+        _ => {}
+    }
+    if python.no_bytecode == Some(true) {
+        words.push(b"-B".to_vec());
+    }
+    for warning in &python.warnings {
+        words.extend([b"-W".to_vec(), warning.clone()]);
+    }
+    words.extend([b"-c".to_vec(), LOADER.into()]);
+    words.extend(kept.iter().map(|fd| fd.as_raw_fd().to_string().into_bytes()));
+    words
+}
+
+/// `NAME=value`: the server's own variables, and those of the options.
+fn environment(daemon: Option<&DaemonGroup>, python: &Python) -> Vec<Vec<u8>> {
+    let text = |name| daemon.and_then(|daemon| daemon.text(name));
+    let eggs = text("python-eggs").or(python.eggs.as_deref());
+    let own = [
+        ("LANG", text("lang")),
+        ("LC_ALL", text("locale")),
+        ("PYTHON_EGG_CACHE", eggs),
+        ("PYTHONHASHSEED", python.hash_seed.as_deref()),
+    ];
+    let is_own = |name: &std::ffi::OsStr| {
+        name == "NOTIFY_SOCKET" || own.iter().any(|(own, value)| value.is_some() && name == *own)
+    };
+    let inherited = std::env::vars_os()
+        .filter(|(name, _)| !is_own(name))
+        .map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='));
+    let given =
+        own.iter().filter_map(|(name, value)| Some([name.as_bytes(), (*value)?].join(&b'=')));
+    inherited.chain(given).collect()
+}
+
+fn surroundings(group: &GroupPlan) -> Surroundings {
+    let daemon = group.daemon.as_deref();
+    let text = |bytes: Vec<u8>| CString::new(bytes).ok();
+    let home = daemon.and_then(|daemon| daemon.home.clone());
+    // As in mod_wsgi, another user's processes begin in the folder of that user.
+    let home = home.or_else(|| {
+        let user = group.identity.as_ref()?.user;
+        let found = User::from_uid(Uid::from_raw(user)).ok().flatten()?;
+        found.dir.is_dir().then(|| found.dir.into_os_string().into_vec())
+    });
+    let number = |name| daemon.and_then(|daemon| daemon.number(name));
+    Surroundings {
+        identity: group.identity.clone(),
+        root: daemon.and_then(|daemon| daemon.chroot.clone()).and_then(text),
+        directory: home.and_then(text),
+        umask: daemon.and_then(|daemon| daemon.umask),
+        priority: daemon.and_then(|daemon| daemon.priority),
+        cpu_seconds: number("cpu-time-limit"),
+        data_bytes: number("memory-limit"),
+        memory_bytes: number("virtual-memory-limit"),
+    }
+}

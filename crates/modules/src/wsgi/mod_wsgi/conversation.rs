@@ -1,0 +1,353 @@
+//! A request and its worker: the body goes out once it is wanted, frames come in.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mpm::companion::{Sent, is_read};
+use rt::{Deadline, Pipe};
+use server::connection_info::ConnectionInfo;
+use server::engine::Engine;
+use server::host::Host;
+use server::log::Level;
+use server::module::Module;
+use server::request::Request;
+use server::request_body::{BodyError, BodyIn};
+use wire::wsgi::{Event, FrameDecoder, ResponseHead, WsgiFault, piece_header};
+
+use super::Wsgi;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// The longest piece of a request's body in one frame.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Lines for the log before other requests have their turn.
+const LINES_MAX: usize = 64;
+
+/// The longest waits for a worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    /// Until it takes the request.
+    pub queue: Option<Duration>,
+    /// For each piece; `None` in embedded mode.
+    pub piece: Option<Duration>,
+}
+
+/// A request in progress. Dropping it tells the worker that the client has gone.
+pub(super) struct Conversation {
+    log: Logger,
+    output: Pipe,
+    upload: Upload,
+    decoder: FrameDecoder,
+    received: Vec<u8>,
+    waits: Waits,
+    deadline: Option<Deadline>,
+    /// Whether a worker has the request.
+    is_taken: bool,
+}
+
+/// What a worker has sent.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// The head of the response.
+    Head(Vec<u8>),
+    /// A piece of its body.
+    Data(Bytes),
+    /// The answer to a question.
+    Answer(Vec<u8>),
+    /// The application has failed.
+    Failed(u16),
+    /// The worker ends: another one must take the request.
+    Retry,
+    /// The response is complete.
+    End,
+}
+
+/// Why there is no more.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    /// No worker has taken the request in time.
+    #[error("no process took the request in time")]
+    Queued,
+    /// The worker takes too long.
+    #[error("timeout")]
+    Late,
+    /// The worker has died, or does not keep to the protocol.
+    #[error("{0}")]
+    Worker(#[from] WsgiFault),
+    /// The connection to the worker fails.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The request's body is not complete.
+    #[error("the body of the request can't be read")]
+    Client(BodyError),
+}
+
+/// The body of a request on its way to the worker.
+struct Upload {
+    body: BodyIn,
+    /// `None` as long as the body is not wanted, and once all of it is sent.
+    writer: Option<Pipe>,
+    /// The rest of the head, then pieces with their headers.
+    unsent: Bytes,
+    /// What follows [`Upload::unsent`].
+    piece: Bytes,
+    wants_body: bool,
+    has_ended: bool,
+}
+
+/// Logs lines of a request that may be over.
+struct Logger {
+    engine: Rc<Engine>,
+    host: Arc<Host>,
+    connection: Rc<ConnectionInfo>,
+}
+
+impl Conversation {
+    /// Begins with a request that was sent; `head` is all of its head.
+    pub fn new(
+        request: &mut Request,
+        sent: Sent,
+        head: &[u8],
+        waits: Waits,
+        head_bytes_max: usize,
+    ) -> io::Result<Conversation> {
+        let rest = Bytes::copy_from_slice(head.get(sent.taken..).unwrap_or_default());
+        let writer = match rest.is_empty() {
+            true => None,
+            false => Some(Pipe::writer(sent.connection.try_clone()?)?),
+        };
+        Ok(Conversation {
+            log: Logger {
+                engine: request.engine.clone(),
+                host: request.host.clone(),
+                connection: request.connection.clone(),
+            },
+            output: Pipe::reader(sent.connection)?,
+            upload: Upload {
+                body: BodyIn::default(),
+                writer,
+                unsent: rest,
+                piece: Bytes::new(),
+                wants_body: false,
+                has_ended: false,
+            },
+            decoder: FrameDecoder::new(head_bytes_max),
+            received: Vec::new(),
+            waits,
+            deadline: None,
+            is_taken: false,
+        })
+    }
+
+    /// Gives it the body of the request, which is sent once it is wanted.
+    pub fn give_body(&mut self, body: BodyIn) {
+        self.upload.body = body;
+    }
+
+    /// Whether the request's body is still on its way.
+    pub fn is_sending(&self) -> bool {
+        self.upload.writer.is_some()
+    }
+
+    /// Whether nothing of the body was asked for.
+    pub fn take_body(&mut self) -> Option<BodyIn> {
+        (!self.upload.wants_body).then(|| std::mem::take(&mut self.upload.body))
+    }
+
+    /// Moves what can move, up to the next event.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Broken>> {
+        let mut lines = 0;
+        loop {
+            if lines > LINES_MAX {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.poll_upload(cx)?;
+            match self.decoder.decode(&self.received)? {
+                Event::NeedMore { consumed } => {
+                    self.received.drain(..consumed);
+                    match self.poll_receive(cx) {
+                        Poll::Ready(received) => received?,
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+                Event::Log { consumed, len } => {
+                    let line = self.taken(consumed, len);
+                    self.log.line(&line);
+                    lines += 1;
+                }
+                Event::Wanted { consumed } => {
+                    self.received.drain(..consumed);
+                    self.begin_upload()?;
+                }
+                Event::Head { consumed, len } => {
+                    return Poll::Ready(Ok(Next::Head(self.taken(consumed, len))));
+                }
+                Event::Data { consumed, len } => {
+                    return Poll::Ready(Ok(Next::Data(self.taken(consumed, len).into())));
+                }
+                Event::Answer { consumed, len } => {
+                    return Poll::Ready(Ok(Next::Answer(self.taken(consumed, len))));
+                }
+                Event::Failed { status, .. } => return Poll::Ready(Ok(Next::Failed(status))),
+                Event::Retry { .. } => return Poll::Ready(Ok(Next::Retry)),
+                Event::End { .. } => return Poll::Ready(Ok(Next::End)),
+            }
+        }
+    }
+
+    /// Waits for the next event.
+    pub async fn next(&mut self) -> Result<Next, Broken> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Logs why a response ends early.
+    pub fn log_broken(&self, broken: &Broken) {
+        let text = format!("Failed to proxy response from daemon process: {broken}.");
+        self.log.write(Level::Error, text.as_bytes());
+    }
+
+    /// The content of an event, which is taken out of what was received.
+    fn taken(&mut self, consumed: usize, len: usize) -> Vec<u8> {
+        let content = self.received.get(consumed - len..consumed).unwrap_or_default().to_vec();
+        self.received.drain(..consumed);
+        content
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        loop {
+            let deadline = self.deadline();
+            self.received.reserve(READ_BYTES);
+            return match self.output.poll_read(cx, &mut self.received, deadline) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Ok(0)) => Poll::Ready(Err(WsgiFault::Truncated.into())),
+                Poll::Ready(Ok(_)) => {
+                    (self.is_taken, self.deadline) = (true, None);
+                    Poll::Ready(Ok(()))
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    if !self.is_taken && !is_read(self.output.as_fd()) {
+                        return Poll::Ready(Err(Broken::Queued));
+                    }
+                    if !self.is_taken && self.waits.queue.is_some() {
+                        // It was taken in time: from now on the time of its work counts.
+                        (self.is_taken, self.deadline) = (true, None);
+                        continue;
+                    }
+                    // A worker that reads a slow client's body is not late.
+                    if self.is_sending() {
+                        self.deadline = None;
+                        continue;
+                    }
+                    Poll::Ready(Err(Broken::Late))
+                }
+                Poll::Ready(Err(error)) if is_reset(&error) => {
+                    Poll::Ready(Err(WsgiFault::Truncated.into()))
+                }
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Broken::Io(error))),
+            };
+        }
+    }
+
+    fn deadline(&mut self) -> Deadline {
+        let wait = match self.is_taken {
+            false => self.waits.queue.or(self.waits.piece),
+            true => self.waits.piece,
+        };
+        let handle = self.output.handle();
+        *self
+            .deadline
+            .get_or_insert_with(|| wait.map_or(Deadline::NEVER, |wait| handle.deadline(wait)))
+    }
+
+    fn begin_upload(&mut self) -> Result<(), Broken> {
+        self.upload.wants_body = true;
+        if self.upload.writer.is_none() {
+            let connection = self.output.as_fd().try_clone_to_owned().map_err(Broken::Io)?;
+            self.upload.writer = Some(Pipe::writer(connection).map_err(Broken::Io)?);
+        }
+        Ok(())
+    }
+
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
+        let upload = &mut self.upload;
+        loop {
+            let Some(writer) = &mut upload.writer else { return Ok(()) };
+            if upload.unsent.is_empty() {
+                upload.unsent = std::mem::take(&mut upload.piece);
+            }
+            if !upload.unsent.is_empty() {
+                match writer.poll_write(cx, &upload.unsent, Deadline::NEVER) {
+                    Poll::Ready(Ok(count)) => {
+                        let count = count.min(upload.unsent.len());
+                        upload.unsent = upload.unsent.slice(count..);
+                        continue;
+                    }
+                    // The worker has died or is done: what it has sent tells.
+                    Poll::Ready(Err(_)) => upload.writer = None,
+                    Poll::Pending => {}
+                }
+                return Ok(());
+            }
+            if upload.has_ended || !upload.wants_body {
+                upload.writer = None;
+                return Ok(());
+            }
+            match pin!(upload.body.next()).poll(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(None) => {
+                    upload.has_ended = true;
+                    upload.unsent = Bytes::copy_from_slice(&piece_header(0));
+                }
+                Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
+                Poll::Ready(Some(Ok(bytes))) => {
+                    debug_assert!(bytes.len() <= PIECE_BYTES);
+                    upload.unsent = Bytes::copy_from_slice(&piece_header(bytes.len()));
+                    upload.piece = bytes;
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    upload.writer = None;
+                    return Err(Broken::Client(error));
+                }
+            }
+        }
+    }
+}
+
+/// The parsed head of a response.
+pub(super) fn parsed(head: &[u8]) -> Result<ResponseHead<'_>, Broken> {
+    Ok(ResponseHead::parse(head)?)
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+}
+
+impl Logger {
+    /// Logs a line of a worker: a digit for the level, and the text.
+    fn line(&self, line: &[u8]) {
+        let Some((level, text)) = line.split_first() else { return };
+        let level = match level {
+            b'7' => Level::Debug,
+            b'6' => Level::Info,
+            b'5' => Level::Notice,
+            b'4' => Level::Warn,
+            b'2' => Level::Crit,
+            _ => Level::Error,
+        };
+        self.write(level, text);
+    }
+
+    fn write(&self, level: Level, text: &[u8]) {
+        let (host, client) = (&self.host, &self.connection);
+        self.engine.server.log_client(host, client, Wsgi::FILE, level, 0, text);
+    }
+}

@@ -1,0 +1,340 @@
+//! Runs an application for a request, and makes the response of what it sends.
+//!
+//! Source: `wsgi_hook_handler`, `wsgi_execute_remote`, `wsgi_transfer_response`
+
+use bstr::BStr;
+use bytes::Bytes;
+use server::body::Body;
+use server::hooks::{Bound, Step, Verdict};
+use server::log::Level;
+use server::request::Request;
+use wire::table::Overlap;
+use wire::wsgi::{ResponseHead, WsgiFault, write_head};
+
+use super::body::{Beginning, Failed, Output, Pieces, beginning};
+use super::conversation::{Broken, Conversation, Next, Waits, parsed};
+use super::environ::{self, About};
+use super::runtime::{self, Group, Runtime, Unavailable};
+use super::script::Selector;
+use super::target::{Target, check_request, check_script, refuse};
+use super::{Wsgi, access};
+use crate::proxy::mod_proxy::relay::Announced;
+use crate::util_script::prompt::Prompt;
+use crate::util_script::redirect::to_local;
+
+/// How often a request is given to another worker because one was about to end.
+const RETRIES: usize = 200;
+
+/// The longest head of a response (`header-buffer-size`).
+const HEAD_BYTES: usize = 32768;
+
+pub(super) fn handle<'r>(bound: Bound<'r, Wsgi>, request: &'r mut Request) -> Step<'r> {
+    Step::Pending(Box::pin(async move {
+        if let Err(status) = check_script(request) {
+            return Verdict::Status(status);
+        }
+        let target = Target::of_script(bound, request);
+        verdict(respond(bound, request, target).await)
+    }))
+}
+
+/// The handlers of `WSGIHandlerScript`.
+pub(super) fn handle_named<'r>(bound: Bound<'r, Wsgi>, request: &'r mut Request) -> Step<'r> {
+    let name = request.handler.as_deref().unwrap_or_default();
+    let Some(script) = bound.dir.handlers.get(name) else { return Step::DECLINED };
+    Step::Pending(Box::pin(async move {
+        let target = Target::of_handler(bound, request, script);
+        verdict(respond(bound, request, target).await)
+    }))
+}
+
+fn verdict(outcome: Result<Verdict, u16>) -> Verdict {
+    outcome.unwrap_or_else(Verdict::Status)
+}
+
+async fn respond(
+    bound: Bound<'_, Wsgi>,
+    request: &mut Request,
+    mut target: Target,
+) -> Result<Verdict, u16> {
+    check_request(bound, request)?;
+    if bound.dir.dispatch.is_set() {
+        access::dispatch(bound, request, &mut target).await?;
+    }
+    let handle = bound.server.runtime.0.0.clone();
+    let Some(runtime) = handle.get() else {
+        return Err(refuse(request, 500, "Only a running server runs applications"));
+    };
+    let group = target.group(bound, request, runtime)?;
+    let head = request_head(bound, request, &target).await?;
+    let (mut conversation, response) = begin(request, runtime, group, &target, &head).await?;
+    let response = match parsed(&response) {
+        Ok(response) => response,
+        Err(broken) => return Err(failed(request, &target, &broken)),
+    };
+    let is_daemon = group.daemon.is_some();
+    let length = put(request, &response, is_daemon);
+    if is_daemon && bound.dir.error_override.or(false) && response.status >= 400 {
+        drop(conversation);
+        (request.response.status, request.response.status_line) = (200, None);
+        request.response.content_type = None;
+        return Err(response.status);
+    }
+    if let Some(location) = local_redirect(request, is_daemon) {
+        drop(conversation);
+        return Ok(to_local(request, &location).await);
+    }
+    if let Some(body) = conversation.take_body() {
+        // The application has not read it: the connection does.
+        request.body_in = body;
+    }
+    request.response.reads_request = conversation.is_sending();
+    give_body(request, conversation, length, is_daemon).await
+}
+
+/// The message to the worker.
+async fn request_head(
+    bound: Bound<'_, Wsgi>,
+    request: &mut Request,
+    target: &Target,
+) -> Result<Vec<u8>, u16> {
+    let env = environ::build(bound, request, &About::of(target)).await;
+    let dir = bound.dir;
+    let mut flags = Vec::with_capacity(4);
+    for (flag, is_on) in [
+        (b'r', dir.reloading.or(true)),
+        (b'b', !request.body_in.is_empty()),
+        (b's', dir.sendfile.or(false)),
+        (b'i', dir.ignore_activity.or(false)),
+        (b'h', request.head.header_only),
+    ] {
+        if is_on {
+            flags.push(flag);
+        }
+    }
+    let length = request.body_in.length().map(|length| length.to_string()).unwrap_or_default();
+    let received = request.time_us.to_string();
+    let parts: [&[u8]; 8] = [
+        b"r",
+        &target.script,
+        &target.callable,
+        &flags,
+        length.as_bytes(),
+        &target.handler_script,
+        &request.resource.filename,
+        received.as_bytes(),
+    ];
+    let mut head = Vec::with_capacity(4096);
+    let pairs = env.iter().flat_map(|(name, value)| [name, value]);
+    write_head(&mut head, parts.into_iter().chain(pairs)).map_err(|fault| {
+        request.log::<Wsgi>(Level::Error, 0, format_args!("{fault}"));
+        413u16
+    })?;
+    Ok(head)
+}
+
+impl About<'_> {
+    fn of(target: &Target) -> About<'_> {
+        About {
+            process_group: &target.process_group,
+            application_group: &target.application_group,
+            callable: &target.callable,
+            handler: &target.handler,
+            handler_script: &target.handler_script,
+            passes_authorization: target.passes_authorization,
+        }
+    }
+}
+
+/// Gives the request to a worker, and waits for the head of the response.
+async fn begin(
+    request: &mut Request,
+    runtime: &Runtime,
+    group: &Group,
+    target: &Target,
+    head: &[u8],
+) -> Result<(Conversation, Vec<u8>), u16> {
+    for _ in 0..RETRIES {
+        let mut conversation = open(request, runtime, group, &target.application_group, head)
+            .await
+            .map_err(|error| unavailable(request, target, &error))?;
+        conversation.give_body(std::mem::take(&mut request.body_in));
+        match conversation.next().await {
+            Ok(Next::Head(response)) => return Ok((conversation, response)),
+            Ok(Next::Retry) => request.body_in = conversation.take_body().unwrap_or_default(),
+            Ok(Next::Failed(status)) => {
+                request.body_in = conversation.take_body().unwrap_or_default();
+                return Err(status);
+            }
+            Ok(_) => return Err(failed(request, target, &WsgiFault::Truncated.into())),
+            Err(broken) => {
+                request.body_in = conversation.take_body().unwrap_or_default();
+                return Err(failed(request, target, &broken));
+            }
+        }
+    }
+    Err(refuse(request, 500, "Maximum number of WSGI daemon process restart connects reached"))
+}
+
+/// Sends a message to a group.
+pub(super) async fn open(
+    request: &mut Request,
+    runtime: &Runtime,
+    group: &Group,
+    application: &[u8],
+    head: &[u8],
+) -> Result<Conversation, Unavailable> {
+    let sent = group.send(&runtime.line, application, head).await?;
+    let timeout = request.host.core.timeout();
+    // Embedded mode has no limit but that some process takes the request.
+    let (mut waits, mut head_bytes_max) = (Waits { queue: Some(timeout), piece: None }, HEAD_BYTES);
+    if let Some(daemon) = &group.daemon {
+        let piece = daemon.seconds("socket-timeout").unwrap_or(timeout);
+        waits = Waits { queue: daemon.seconds("queue-timeout"), piece: Some(piece) };
+        if let Some(size) = daemon.number("header-buffer-size") {
+            head_bytes_max = usize::try_from(size).unwrap_or(HEAD_BYTES);
+        }
+    }
+    Ok(Conversation::new(request, sent, head, waits, head_bytes_max)?)
+}
+
+/// Logs why a request can't be given to a worker; returns the status.
+pub(super) fn unavailable(request: &Request, target: &Target, error: &Unavailable) -> u16 {
+    let name = BStr::new(&target.process_group);
+    let text = format!("Unable to connect to WSGI daemon process '{name}': {error}");
+    match error {
+        Unavailable::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+            refuse(request, 504, &text)
+        }
+        _ => refuse(request, 503, &text),
+    }
+}
+
+/// Logs why there is no response; returns the status.
+fn failed(request: &Request, target: &Target, broken: &Broken) -> u16 {
+    let name = BStr::new(&target.process_group);
+    match broken {
+        Broken::Queued => {
+            let text = format!("Timeout before daemon process '{name}' took the request");
+            refuse(request, 504, &text)
+        }
+        Broken::Late => {
+            let text =
+                format!("Timeout when reading response headers from daemon process '{name}'");
+            refuse(request, 504, &text)
+        }
+        Broken::Client(error) => error.status(request),
+        Broken::Worker(fault @ (WsgiFault::Status | WsgiFault::Field)) => {
+            let text = format!("Malformed response headers received from daemon process '{name}'");
+            refuse(request, 502, &format!("{text}: {fault}"))
+        }
+        Broken::Worker(_) | Broken::Io(_) => {
+            let text = format!(
+                "Truncated or oversized response headers received from daemon process '{name}'"
+            );
+            refuse(request, 502, &text)
+        }
+    }
+}
+
+/// Puts a head into the response; returns the length that it announces.
+///
+/// Source: `Adapter_output`
+fn put(request: &mut Request, head: &ResponseHead<'_>, is_daemon: bool) -> Option<u64> {
+    let response = &mut request.response;
+    response.status = head.status;
+    response.status_line = Some(head.status_line.to_vec()).filter(|line| line.len() > 4);
+    let mut length = None;
+    for (name, value) in &head.fields {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        if is(b"Content-Type") {
+            response.content_type = Some(value.to_vec()).filter(|value| !value.is_empty());
+        } else if is(b"Content-Length") {
+            length = wire::chars::decimal(value);
+        } else if is(b"Transfer-Encoding") {
+            // The framing is this server's.
+        } else if is(b"WWW-Authenticate") || is(b"Set-Cookie") {
+            response.err_headers_out.add(name, value);
+        } else {
+            response.headers_out.add(name, value);
+        }
+    }
+    if is_daemon {
+        // As in Apache, where they come as the head of a program's output.
+        response.headers_out.compress(Overlap::Merge);
+    }
+    length
+}
+
+/// Another resource of this server that a daemon process asks for: a `Location` with 200.
+fn local_redirect(request: &Request, is_daemon: bool) -> Option<Vec<u8>> {
+    let location = request.response.headers_out.get(b"Location")?;
+    let is_local = is_daemon && request.response.status == 200 && location.starts_with(b"/");
+    is_local.then(|| location.to_vec())
+}
+
+async fn give_body(
+    request: &mut Request,
+    mut conversation: Conversation,
+    length: Option<u64>,
+    is_daemon: bool,
+) -> Result<Verdict, u16> {
+    let status = request.response.status;
+    let first = match beginning(&mut conversation).await {
+        Beginning::Whole(pieces) => {
+            request.response.body = whole(request, pieces, (length, is_daemon));
+            return Ok(Verdict::Ok);
+        }
+        Beginning::Part(pieces) => pieces,
+        Beginning::Failed(broken) => {
+            conversation.log_broken(&broken);
+            request.response.body = Body::Stream(Box::pin(Failed));
+            return Ok(Verdict::Ok);
+        }
+    };
+    if request.head.header_only || matches!(status, 204 | 304) {
+        request.response.body = match length {
+            Some(length) => Body::Stream(Box::pin(Announced(length))),
+            None => Body::Stream(Box::pin(Pieces(Vec::new()))),
+        };
+        // The application goes on, although no client sees what it makes.
+        request.engine.handle.spawn_local(async move {
+            while matches!(conversation.next().await, Ok(Next::Data(_))) {}
+        });
+        return Ok(Verdict::Ok);
+    }
+    let output = Output::new(conversation, first, length);
+    request.response.body = Body::Stream(Box::pin(Prompt::new(output)));
+    Ok(Verdict::Ok)
+}
+
+/// A body that has come as a whole.
+fn whole(
+    request: &Request,
+    mut pieces: Vec<Bytes>,
+    (length, is_daemon): (Option<u64>, bool),
+) -> Body {
+    let given: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+    match length {
+        Some(length) if request.head.header_only => Body::Stream(Box::pin(Announced(length))),
+        Some(length) if given == length => match pieces.len() {
+            0 => Body::Empty,
+            1 => Body::Bytes(pieces.remove(0)),
+            _ => Body::Bytes(pieces.concat().into()),
+        },
+        None if given == 0 && !is_daemon => Body::Empty,
+        Some(_) | None => Body::Stream(Box::pin(Pieces(pieces))),
+    }
+}
+
+/// The application group of a script that decides something.
+pub(super) fn application_group(request: &Request, group: Option<&Selector>) -> Vec<u8> {
+    let (script_name, _) = environ::split_path(request);
+    group.map(|group| group.name(request, &script_name)).unwrap_or_default()
+}
+
+/// What runs applications, and embedded mode.
+pub(super) fn embedded(request: &Request) -> Option<(&Runtime, &Group)> {
+    let runtime = runtime::of(request)?;
+    Some((runtime, runtime.find(b"")?))
+}

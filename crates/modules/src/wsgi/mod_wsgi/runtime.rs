@@ -1,0 +1,167 @@
+//! What runs applications, as the loops of a child see it: process groups, and for each of their
+//! application groups the queue that its workers take requests from.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use mpm::Line;
+use mpm::companion::{Channel, Sent};
+use server::request::Request;
+
+use super::Wsgi;
+use super::daemon::DaemonGroup;
+
+/// Requests that may wait for a worker (`listen-backlog`).
+pub(super) const BACKLOG: usize = 100;
+
+/// How long the companion may take to open a queue (`connect-timeout`).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How often a queue is asked for again whose workers are gone.
+const ATTEMPTS: usize = 3;
+
+/// What runs applications, which all hosts share.
+#[derive(Clone, Debug, Default)]
+pub struct Handle(pub(super) Arc<OnceLock<Runtime>>);
+
+/// All process groups.
+#[derive(Debug)]
+pub(super) struct Runtime {
+    /// The line to the companion that starts processes.
+    pub line: Arc<Line>,
+    /// Embedded mode comes first.
+    pub groups: Vec<Group>,
+}
+
+/// A process group.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Its number on the line.
+    pub index: u32,
+    /// Its options; `None` for embedded mode.
+    pub daemon: Option<Arc<DaemonGroup>>,
+    /// The name of the hosts that may use it; `None` for all.
+    pub host: Option<Vec<u8>>,
+    queues: Mutex<HashMap<Vec<u8>, Arc<Channel>>>,
+}
+
+/// Why a request can't be given to a worker.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unavailable {
+    /// As many requests wait as may.
+    #[error("listener backlog limit was exceeded")]
+    Full,
+    /// The companion opens no queue.
+    #[error("{0}")]
+    Refused(String),
+    /// A system call failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// What runs the applications of a request's server.
+pub(super) fn of(request: &Request) -> Option<&Runtime> {
+    request.server_of::<Wsgi>()?.runtime.0.0.get()
+}
+
+impl Runtime {
+    /// The group of a name; empty for embedded mode.
+    pub fn find(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name() == name)
+    }
+}
+
+impl Group {
+    /// A group without queues.
+    pub fn new(index: u32, daemon: Option<Arc<DaemonGroup>>, host: Option<Vec<u8>>) -> Group {
+        Group { index, daemon, host, queues: Mutex::default() }
+    }
+
+    /// Its name; empty for embedded mode.
+    pub fn name(&self) -> &[u8] {
+        self.daemon.as_ref().map_or(&[], |daemon| &daemon.name)
+    }
+
+    /// Puts a request into the queue of an application group.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub async fn send(
+        &self,
+        line: &Line,
+        application: &[u8],
+        head: &[u8],
+    ) -> Result<Sent, Unavailable> {
+        let mut attempt = 1;
+        loop {
+            let queue = self.queue(line, application).await?;
+            if self.daemon.is_some() && queue.waiting() >= self.backlog() {
+                return Err(Unavailable::Full);
+            }
+            match queue.send(head) {
+                Ok(sent) => return Ok(sent),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(Unavailable::Full);
+                }
+                Err(error) => {
+                    let is_gone = matches!(
+                        error.kind(),
+                        io::ErrorKind::BrokenPipe
+                            | io::ErrorKind::ConnectionReset
+                            | io::ErrorKind::NotConnected
+                            | io::ErrorKind::ConnectionRefused
+                    );
+                    if !is_gone || attempt == ATTEMPTS {
+                        return Err(error.into());
+                    }
+                    // The companion has died, and its workers with it.
+                    attempt += 1;
+                    self.forget(application, &queue);
+                }
+            }
+        }
+    }
+
+    /// How many requests may wait (`listen-backlog`).
+    fn backlog(&self) -> usize {
+        let most = self.daemon.as_ref().and_then(|daemon| daemon.number("listen-backlog"));
+        most.and_then(|most| usize::try_from(most).ok()).unwrap_or(BACKLOG)
+    }
+
+    async fn queue(&self, line: &Line, application: &[u8]) -> Result<Arc<Channel>, Unavailable> {
+        if let Some(queue) = self.lock().get(application) {
+            return Ok(queue.clone());
+        }
+        let seconds = self.daemon.as_ref().and_then(|daemon| daemon.seconds("connect-timeout"));
+        let message = [&self.index.to_le_bytes(), application].concat();
+        let answer = line.ask_for_descriptor(&message)?;
+        let wait = seconds.unwrap_or(CONNECT_TIMEOUT);
+        let (text, descriptor) = rt::receive_descriptor(answer, wait).await?;
+        let Some(descriptor) = descriptor else {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let silent = "the companion has died".to_owned();
+            return Err(Unavailable::Refused(if text.is_empty() { silent } else { text }));
+        };
+        let bytes = text.get(1..5).and_then(|bytes| bytes.try_into().ok());
+        let bytes = bytes.map_or(1, u32::from_le_bytes);
+        Ok(self.take(application, Channel::from_fd(descriptor, bytes)))
+    }
+
+    /// Keeps a queue, unless another loop has opened it meanwhile.
+    fn take(&self, application: &[u8], queue: Channel) -> Arc<Channel> {
+        self.lock().entry(application.to_vec()).or_insert_with(|| Arc::new(queue)).clone()
+    }
+
+    fn forget(&self, application: &[u8], gone: &Arc<Channel>) {
+        let mut queues = self.lock();
+        if queues.get(application).is_some_and(|queue| Arc::ptr_eq(queue, gone)) {
+            queues.remove(application);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Arc<Channel>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,129 @@
+//! Scripts, and the groups that run them.
+
+use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
+
+use conf::Span;
+use server::request::Request;
+
+/// How a name is chosen for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Selector {
+    /// This name; empty for `%{GLOBAL}`.
+    Name(Vec<u8>),
+    /// `%{RESOURCE}`
+    Resource,
+    /// `%{SERVER}`
+    Server,
+    /// `%{ENV:variable}`
+    Variable(Vec<u8>),
+}
+
+/// A script that decides something, and the application group that it runs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Script {
+    pub path: Vec<u8>,
+    pub application_group: Option<Arc<Selector>>,
+}
+
+/// `WSGIHandlerScript`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HandlerScript {
+    pub path: Vec<u8>,
+    pub process_group: Option<Arc<Selector>>,
+    pub application_group: Option<Arc<Selector>>,
+    pub pass_authorization: Option<bool>,
+}
+
+/// A script that is loaded when a process starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Import {
+    pub span: Span,
+    pub path: Vec<u8>,
+    pub process_group: Vec<u8>,
+    pub application_group: Vec<u8>,
+    /// Whether it is `WSGIImportScript`, whose group has to exist.
+    pub is_service: bool,
+}
+
+impl Selector {
+    /// Parses a name.
+    pub fn parse(text: &[u8]) -> Selector {
+        let inside = text.strip_prefix(b"%{").and_then(|text| text.strip_suffix(b"}"));
+        match inside {
+            Some(b"GLOBAL") => Selector::Name(Vec::new()),
+            Some(b"RESOURCE") => Selector::Resource,
+            Some(b"SERVER") => Selector::Server,
+            Some(inside) => match inside.strip_prefix(b"ENV:") {
+                Some(name) => Selector::Variable(name.to_vec()),
+                None => Selector::Name(text.to_vec()),
+            },
+            None => Selector::Name(text.to_vec()),
+        }
+    }
+
+    /// The name for a request, whose script is at the path `script_name`.
+    ///
+    /// Source: `wsgi_application_group`, `wsgi_process_group`
+    pub fn name(&self, request: &Request, script_name: &[u8]) -> Vec<u8> {
+        match self {
+            Selector::Name(name) => name.clone(),
+            Selector::Resource => {
+                let mut name = server(request);
+                name.push(b'|');
+                name.extend_from_slice(script_name);
+                name
+            }
+            Selector::Server => server(request),
+            Selector::Variable(variable) => {
+                let found = request.notes.get(variable).or_else(|| request.env.get(variable));
+                let found = found.map(<[u8]>::to_vec).or_else(|| {
+                    let name = std::str::from_utf8(variable).ok()?;
+                    std::env::var_os(name).map(OsStringExt::into_vec)
+                });
+                match found {
+                    // Its value may be one of the other forms.
+                    Some(value) => match Selector::parse(&value) {
+                        Selector::Variable(_) => Vec::new(),
+                        other => other.name(request, script_name),
+                    },
+                    None => Vec::new(),
+                }
+            }
+        }
+    }
+}
+
+/// The host's name, with its port unless that is a usual one.
+fn server(request: &Request) -> Vec<u8> {
+    let mut name = host_name(&request.host);
+    let port = request.server_port();
+    if !matches!(port, 80 | 443) {
+        name.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    name
+}
+
+/// `ServerName` of a host.
+pub(super) fn host_name(host: &server::host::Host) -> Vec<u8> {
+    host.identity.name.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_their_forms() {
+        for (text, expected) in [
+            ("site", Selector::Name(b"site".to_vec())),
+            ("%{GLOBAL}", Selector::Name(Vec::new())),
+            ("%{RESOURCE}", Selector::Resource),
+            ("%{SERVER}", Selector::Server),
+            ("%{ENV:X}", Selector::Variable(b"X".to_vec())),
+            ("%{OTHER}", Selector::Name(b"%{OTHER}".to_vec())),
+        ] {
+            assert_eq!(Selector::parse(text.as_bytes()), expected);
+        }
+    }
+}

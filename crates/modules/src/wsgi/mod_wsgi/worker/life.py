@@ -1,0 +1,380 @@
+# The life of the process: threads, time limits, and its end.
+
+import math
+import signal
+
+
+class _Task:
+    """What a thread does."""
+
+    __slots__ = ('thread', 'ident', 'count', 'started', 'began', 'environ', 'data', 'is_timed_out',
+                 'poller')
+
+    def __init__(self, thread):
+        self.thread = thread
+        self.ident = threading.get_ident()
+        self.count = 0
+        self.started = self.began = 0
+        self.environ = None
+        self.data = {}
+        self.is_timed_out = False
+        self.poller = select.poll()
+
+
+class _Life:
+    def __init__(self):
+        self.started = time.time()
+        self.began = time.monotonic()
+        self.turn = threading.Lock()
+        self.active = set()
+        self.count = 0
+        self.busy = 0.0
+        self.is_draining = False
+        self.is_retiring = False
+        self.startup_began = None
+        self.last_activity = None
+        self.signals = []
+        self.wake, self.waker = os.pipe()
+        self.poller = select.poll()
+        self.poller.register(_queue.fileno(), select.POLLIN)
+        self.poller.register(self.wake, select.POLLIN)
+        self.notice, self.noticer = os.pipe()
+        self.maximum = _number('maximum-requests')
+
+    def busy_seconds(self):
+        now = time.monotonic()
+        return self.busy + sum(now - task.began for task in list(self.active))
+
+    def begin_startup(self):
+        if self.startup_began is None:
+            self.startup_began = time.monotonic()
+
+    def end_startup(self):
+        self.startup_began = math.inf
+
+    def take(self, task):
+        """Waits for a request; returns its descriptor, or None at the end."""
+        with self.turn:
+            while not self.is_draining:
+                try:
+                    _, rights, _, _ = _queue.recvmsg(1, _RIGHTS_BYTES, _FLAGS)
+                except BlockingIOError:
+                    self.poller.poll()
+                    continue
+                except InterruptedError:
+                    continue
+                except OSError:
+                    return None
+                if not rights:
+                    # The server has gone.
+                    return None
+                task.began = time.monotonic()
+                self.active.add(task)
+                return int.from_bytes(rights[0][2][:4], sys.byteorder)
+        return None
+
+    def done(self, task):
+        self.active.discard(task)
+        self.busy += time.monotonic() - task.began
+        if task.is_timed_out:
+            # It must not reach the next request.
+            _interrupt(task, None)
+            task.is_timed_out = False
+        if self.maximum and self.count >= self.maximum and not self.is_retiring:
+            self.is_retiring = True
+            _report(b'R', 'Maximum requests reached')
+        if self.is_draining:
+            self.notify()
+
+    def notify(self):
+        """Has the main thread look what is to be done."""
+        try:
+            os.write(self.noticer, b'.')
+        except OSError:
+            pass
+
+    def drain(self, reason=None):
+        """Takes no more requests."""
+        if not self.is_draining:
+            self.is_draining = True
+            os.write(self.waker, b'.')
+            if reason:
+                _report(b'D', reason)
+            self.notify()
+
+
+_FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_CMSG_CLOEXEC
+_life = _Life()
+_set_error = None
+
+
+def _touch():
+    _life.last_activity = time.monotonic()
+
+
+def _interrupt(task, error):
+    """Raises an error in a thread, or takes it back."""
+    global _set_error
+    import ctypes
+    if _set_error is None:
+        _set_error = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    target = ctypes.py_object(error) if error is not None else None
+    _set_error(ctypes.c_ulong(task.ident), target)
+
+
+def _serve(fd, task):
+    parts = _read_head(fd)
+    if parts is None or _is_closed(fd, task.poller):
+        # The client has left while the request waited.
+        return
+    task.count += 1
+    _life.count += 1
+    task.started = time.time()
+    task.data = {}
+    if 'i' not in parts[3]:
+        _touch()
+    wire = _Wire(fd)
+    _local.log = log = _Log('<wsgi.errors>', wire)
+    if _event_callbacks:
+        _publish(_event_callbacks, 'request_started', thread_id=task.thread)
+    try:
+        if parts[0] == 'r':
+            _respond(wire, parts, log, task)
+        else:
+            try:
+                answer = _frame(b'A', _decide(wire, parts, log))
+            except _Reload:
+                raise
+            except BaseException:
+                _write_log("Exception occurred processing WSGI script '%s'." % parts[1])
+                _write_traceback()
+                answer = _frame(b'F', (500).to_bytes(2, 'little'))
+            wire.send([answer])
+    except _Reload:
+        _life.drain('Script changed')
+        _life.count -= 1
+        wire.send([_RETRY])
+    finally:
+        log.finish()
+        wire.finish()
+        _local.log = None
+        task.environ = None
+        if _event_callbacks:
+            _publish(_event_callbacks, 'request_finished', thread_id=task.thread)
+
+
+def _work(number):
+    task = _Task(number)
+    _local.task = task
+    while True:
+        fd = _life.take(task)
+        if fd is None:
+            return
+        try:
+            _serve(fd, task)
+        except OSError:
+            # The client has left.
+            pass
+        except RequestTimeout:
+            pass
+        except BaseException:
+            _write_log('Exception occurred within the worker.')
+            _write_traceback()
+        finally:
+            os.close(fd)
+            _life.done(task)
+
+
+def _check_limits(now):
+    """Looks at the time limits; returns whether the process goes on."""
+    limit = _number('startup-timeout')
+    began = _life.startup_began
+    if limit and began is not None and now - began >= limit:
+        _write_log("Application startup timer expired, stopping process '%s'." % _GROUP)
+        return False
+    limit = _number('inactivity-timeout')
+    if limit and _life.last_activity is not None and now - _life.last_activity >= limit:
+        _life.last_activity = None
+        _write_log("Daemon process idle inactivity timer expired, stopping process '%s'."
+                   % _GROUP, b'6')
+        return False
+    limit = _number('restart-interval')
+    if limit and now - _life.began >= limit and not _life.is_retiring:
+        _life.is_retiring = True
+        _report(b'R', 'Application restart timer expired')
+    limit = _number('request-timeout')
+    if limit:
+        limit *= 1 + math.log(max(_THREADS, 1))
+        grace = _number('interrupt-timeout')
+        for task in list(_life.active):
+            taken = now - task.began
+            if taken < limit:
+                continue
+            if grace and not task.is_timed_out:
+                task.is_timed_out = True
+                _interrupt(task, RequestTimeout)
+            elif not grace or taken >= limit + grace:
+                _write_log("Daemon process request time limit exceeded, stopping process '%s'."
+                           % _GROUP)
+                return False
+    return True
+
+
+def _intercept_signals():
+    """Ignores the signal handlers of applications, which would replace those of this worker."""
+    original = signal.signal
+
+    def intercepted(number, handler):
+        import traceback
+        _write_log('Callback registration for signal %d ignored.' % number, b'4')
+        log = getattr(_local, 'log', None) or _process_log
+        for line in ''.join(traceback.format_stack()).rstrip('\n').split('\n'):
+            log._line(line)
+        return signal.getsignal(number)
+
+    signal.signal = intercepted
+    return original
+
+
+def _on_signal(number, _):
+    _life.signals.append(number)
+    _life.notify()
+
+
+def _set_signals():
+    for name in ('SIGTERM', 'SIGINT', 'SIGUSR1', 'SIGHUP', 'SIGUSR2', 'SIGXCPU'):
+        signal.signal(getattr(signal, name), _on_signal)
+    if _settings.get('signal'):
+        _intercept_signals()
+
+
+def _set_path():
+    path = _settings.get('path')
+    if not path:
+        return
+    import site
+    before = list(sys.path)
+    for folder in path.split(':'):
+        if folder:
+            site.addsitedir(folder)
+    added = [folder for folder in sys.path if folder not in before]
+    sys.path[:] = added + before
+
+
+def _set_name():
+    """Shows the name in the list of processes, in place of the arguments."""
+    name = _settings.get('display-name')
+    if not name:
+        return
+    try:
+        with open('/proc/self/stat') as file:
+            fields = file.read().rpartition(')')[2].split()
+        start, end = int(fields[45]), int(fields[46])
+        data = name.encode()[:end - start - 1]
+        with open('/proc/self/mem', 'r+b', 0) as memory:
+            memory.seek(start)
+            memory.write(data + b'\0' * (end - start - len(data)))
+    except (OSError, ValueError, IndexError):
+        pass
+
+
+def _prepare():
+    if _settings.get('switch-interval'):
+        sys.setswitchinterval(float(_settings['switch-interval']))
+    if _settings.get('locale'):
+        import locale
+        try:
+            locale.setlocale(locale.LC_ALL, '')
+        except locale.Error:
+            _write_log('Unsupported locale setting %s specified for daemon process group %s.'
+                       % (_settings['locale'], _GROUP), b'4')
+    size = _number('stack-size')
+    if size:
+        threading.stack_size(size)
+    _set_path()
+    _set_name()
+    _make_modules()
+    _set_signals()
+
+
+def _import_scripts():
+    for path in _imports:
+        try:
+            _loaded(path, False)
+        except BaseException:
+            _write_traceback()
+
+
+def _start_threads():
+    for number in range(1, _THREADS + 1):
+        threading.Thread(target=_work, args=(number,), daemon=True,
+                         name='mod_wsgi-%d' % number).start()
+
+
+def _handle_signals():
+    while _life.signals:
+        number = _life.signals.pop(0)
+        if number in (signal.SIGHUP, signal.SIGUSR2):
+            _publish(_signal_callbacks, signal.Signals(number).name)
+        elif number in (signal.SIGUSR1, signal.SIGXCPU):
+            if not _life.is_retiring:
+                _life.is_retiring = True
+                _report(b'R', 'Graceful restart requested')
+        else:
+            _life.drain('Signal received')
+
+
+def _main():
+    _prepare()
+    if _imports and _THREADS == 0:
+        # A service script may never return.
+        threading.Thread(target=_import_scripts, daemon=True).start()
+    else:
+        _import_scripts()
+    _start_threads()
+    _report(b'S')
+    poller = select.poll()
+    poller.register(_control.fileno(), select.POLLIN)
+    poller.register(_life.notice, select.POLLIN)
+    limits = ('startup-timeout', 'inactivity-timeout', 'restart-interval', 'request-timeout')
+    has_limits = any(_number(name) for name in limits)
+    deadline = None
+    while True:
+        for fd, _ in poller.poll(1000 if has_limits or deadline is not None else None):
+            if fd == _life.notice:
+                os.read(fd, 4096)
+                continue
+            message = _control.recv(64)
+            if message == b'P':
+                _report(b'P')
+            else:
+                if not message:
+                    # The companion has gone.
+                    poller.unregister(fd)
+                _life.drain()
+                deadline = time.monotonic() + _number('graceful-timeout', 15)
+        _handle_signals()
+        now = time.monotonic()
+        if not _life.is_draining and has_limits and not _check_limits(now):
+            _life.drain('Time limit')
+        if _life.is_draining:
+            if deadline is None:
+                deadline = now + _number('shutdown-timeout', 5)
+            with _life.turn:
+                # No thread is about to take a request.
+                is_busy = bool(_life.active)
+            if not is_busy or now >= deadline:
+                return _end(is_busy)
+
+
+def _end(is_forced):
+    _publish(_event_callbacks, 'process_stopping', shutdown_reason='shutdown')
+    _publish(_shutdown_callbacks, 'process_stopping', shutdown_reason='shutdown')
+    for task in list(_life.active):
+        task.is_timed_out = False
+    if is_forced or not _settings.get('destroy'):
+        os._exit(0)
+    sys.exit(0)
+
+
+_main()

@@ -1,0 +1,343 @@
+# A request: its input, the response, and the file wrapper.
+
+import stat
+
+
+class RequestTimeout(BaseException):
+    """Raised in a request that takes longer than request-timeout."""
+
+
+class Input:
+    """wsgi.input: the body, which is asked for when it is read first."""
+
+    def __init__(self, wire, has_body):
+        self._wire = wire
+        self._has_body = has_body
+        self._is_asked = False
+        self._is_over = not has_body
+        self._raw = b''
+        self._buffer = b''
+        self._failure = None
+
+    def close(self):
+        pass
+
+    def _piece(self):
+        """The next piece; empty at the end."""
+        if self._failure:
+            raise OSError('Apache/mod_wsgi request data read error: '
+                          'Input is already in error state.')
+        if self._is_over:
+            return b''
+        fd = self._wire.fd
+        if fd is None:
+            raise OSError('Apache/mod_wsgi request data read error: The request is over.')
+        try:
+            if not self._is_asked:
+                self._is_asked = True
+                self._wire.send([_WANTED])
+            data = _read_exactly(fd, self._raw, 4)
+            size = int.from_bytes(data[:4], 'little') if data is not None else 0
+            if data is not None and size:
+                data = _read_exactly(fd, data, 4 + size)
+        except OSError as error:
+            self._failure = error
+            raise OSError('Apache/mod_wsgi request data read error: %s.' % error) from None
+        if data is None:
+            self._failure = True
+            raise OSError('Apache/mod_wsgi request data read error: '
+                          'Partial results are valid but processing is incomplete.')
+        _touch()
+        self._raw = data[4 + size:]
+        if not size:
+            self._is_over = True
+        return data[4:4 + size]
+
+    def read(self, size=-1):
+        if size is None or size < 0:
+            pieces = [self._buffer]
+            self._buffer = b''
+            while True:
+                piece = self._piece()
+                if not piece:
+                    return b''.join(pieces)
+                pieces.append(piece)
+        pieces, count = [self._buffer], len(self._buffer)
+        while count < size:
+            piece = self._piece()
+            if not piece:
+                break
+            pieces.append(piece)
+            count += len(piece)
+        data = b''.join(pieces)
+        self._buffer = data[size:]
+        return data[:size]
+
+    def readline(self, size=-1):
+        limit = -1 if size is None else size
+        at = 0
+        while True:
+            end = self._buffer.find(b'\n', at) + 1
+            if 0 <= limit <= (end or len(self._buffer)):
+                end = limit
+            elif not end:
+                at = len(self._buffer)
+                piece = self._piece()
+                if piece:
+                    self._buffer += piece
+                    continue
+                end = len(self._buffer)
+            line, self._buffer = self._buffer[:end], self._buffer[end:]
+            return line
+
+    def readlines(self, hint=-1):
+        lines, count = [], 0
+        for line in self:
+            lines.append(line)
+            count += len(line)
+            if hint is not None and 0 < hint <= count:
+                break
+        return lines
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+
+class FileWrapper:
+    """wsgi.file_wrapper: a file that is sent without being read here, if possible."""
+
+    def __init__(self, filelike, blksize=8192):
+        self.filelike = filelike
+        self.blksize = blksize
+        if hasattr(filelike, 'close'):
+            self.close = filelike.close
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        data = self.filelike.read(self.blksize)
+        if data:
+            return data
+        raise StopIteration
+
+
+class _Gone(Exception):
+    """The client has left."""
+
+
+def _is_text(text):
+    return text.isprintable() or not any(c < ' ' or c == '\x7f' for c in text)
+
+
+# Status lines and names of headers that are valid: applications have few of them.
+_statuses = set()
+_names = set()
+_VALID_MAX = 1000
+
+
+def _note(valid, text):
+    if len(valid) < _VALID_MAX and len(text) < 100:
+        valid.add(text)
+
+
+def _checked_status(status):
+    if type(status) is str and status in _statuses:
+        return status
+    if type(status) is not str:
+        raise TypeError('expected unicode object for status line, value of type %.200s found'
+                        % type(status).__name__)
+    status.encode('latin-1')
+    code = status[:3]
+    if not status:
+        raise ValueError('status code was not supplied')
+    if len(code) != 3 or not (code.isascii() and code.isdigit()):
+        raise ValueError('status code is not a 3 digit integer')
+    if len(status) > 3 and status[3] != ' ':
+        raise ValueError('no space following status code')
+    if not _is_text(status):
+        raise ValueError('control character present in status line')
+    _note(_statuses, status)
+    return status
+
+
+def _checked_header(header):
+    if type(header) is not tuple:
+        raise TypeError('list of tuple values expected for headers, value of type %.200s found'
+                        % type(header).__name__)
+    if len(header) != 2:
+        raise ValueError('tuple of length 2 expected for header, length is %d' % len(header))
+    name, value = header
+    if type(name) is not str or type(value) is not str:
+        what, text = ('name', name) if not isinstance(name, str) else ('value', value)
+        if not isinstance(text, str):
+            raise TypeError('expected unicode object for header %s, value of type %.200s found'
+                            % (what, type(text).__name__))
+    if name not in _names:
+        if not name:
+            raise ValueError('header name is empty')
+        if not _is_text(name):
+            raise ValueError('control character present in header name')
+        if ' ' in name or ':' in name or not name.isascii():
+            raise ValueError('space character present in header name')
+        _note(_names, name)
+    if not value.isascii():
+        value.encode('latin-1')
+    if '\r' in value or '\n' in value or '\0' in value:
+        raise ValueError('carriage return/line feed character present in header value')
+
+
+class _Response:
+    """What start_response and write() make."""
+
+    __slots__ = ('wire', 'status', 'headers', 'is_sent', 'length', 'given')
+
+    def __init__(self, wire):
+        self.wire = wire
+        self.status = None
+        self.headers = None
+        self.is_sent = False
+        self.length = None
+        self.given = 0
+
+    def start(self, status, headers, exc_info=None):
+        if type(headers) is not list:
+            raise TypeError('start_response() argument 2 must be list, not '
+                            + type(headers).__name__)
+        if exc_info is not None and type(exc_info) is not tuple:
+            raise RuntimeError('exception info must be a tuple')
+        if self.is_sent:
+            if exc_info is None:
+                raise RuntimeError('headers have already been sent')
+            try:
+                raise exc_info[1].with_traceback(exc_info[2])
+            finally:
+                exc_info = None
+        exc_info = None
+        status = _checked_status(status)
+        for header in headers:
+            _checked_header(header)
+        self.status, self.headers = status, list(headers)
+        return self.write
+
+    def head(self):
+        """The frame of the head."""
+        if self.status is None:
+            raise RuntimeError('response has not been started')
+        parts = [self.status]
+        for name, value in self.headers:
+            if len(name) == 14 and name.lower() == 'content-length':
+                if not value.strip().isdigit() or not value.isascii():
+                    raise ValueError('invalid content length')
+                self.length = int(value)
+                value = str(self.length)
+            parts.append(name)
+            parts.append(value)
+        self.is_sent = True
+        return _frame(b'H', '\0'.join(parts).encode('latin-1'))
+
+    def output(self, data, is_last=False):
+        """Sends a piece of the body, and the head before the first one."""
+        frames = [] if self.is_sent else [self.head()]
+        size = len(data)
+        if self.length is not None and self.given + size > self.length:
+            size = self.length - self.given
+            data = data[:size]
+        self.given += size
+        if size <= _DATA_BYTES:
+            if size:
+                frames += [b'D' + size.to_bytes(4, 'little'), data]
+        else:
+            view = memoryview(data)
+            for start in range(0, size, _DATA_BYTES):
+                piece = view[start:start + _DATA_BYTES]
+                frames += [b'D' + len(piece).to_bytes(4, 'little'), piece]
+        if is_last:
+            frames.append(_END)
+        if not frames:
+            return
+        try:
+            self.wire.send(frames)
+        except OSError:
+            raise _Gone from None
+        _touch()
+
+    def write(self, data):
+        if not isinstance(data, bytes):
+            raise TypeError('byte string value expected, value of type %.200s found'
+                            % type(data).__name__)
+        try:
+            self.output(data)
+        except _Gone:
+            raise OSError('Apache/mod_wsgi client connection closed.') from None
+
+    def send_file(self, wrapper):
+        """Sends a regular file from its position on; false if it is none."""
+        filelike = wrapper.filelike
+        try:
+            source = filelike.fileno()
+            start = filelike.tell()
+            found = os.fstat(source)
+        except Exception:
+            return False
+        if not stat.S_ISREG(found.st_mode) or self.is_sent or self.status is None:
+            return False
+        size = max(found.st_size - start, 0)
+        names = [name.lower() for name, _ in self.headers]
+        if 'content-length' not in names:
+            self.headers.append(('Content-Length', str(size)))
+        try:
+            self.wire.send([self.head()])
+            size = min(size, self.length)
+            self.given = self.length
+            while size:
+                count = min(size, _DATA_BYTES)
+                with self.wire.lock:
+                    self._send_piece(source, start, count)
+                start, size = start + count, size - count
+                _touch()
+            self.wire.send([_END])
+        except OSError:
+            raise _Gone from None
+        return True
+
+    def _send_piece(self, source, start, count):
+        """Sends a frame with a part of a file."""
+        fd = self.wire.fd
+        _send(fd, [b'D' + count.to_bytes(4, 'little')])
+        while count:
+            sent = os.sendfile(fd, source, start, count)
+            if not sent:
+                # The file has become shorter: the response can't be completed.
+                raise _Gone
+            start, count = start + sent, count - sent
+
+
+def _run(application, environ, response):
+    """Runs an application, and sends what it makes."""
+    result = None
+    try:
+        result = application(environ, response.start)
+        if type(result) is list and len(result) == 1 and type(result[0]) is bytes:
+            # By far the most common case.
+            response.output(result[0], True)
+            return
+        if isinstance(result, FileWrapper) and response.send_file(result):
+            return
+        for item in result:
+            if not isinstance(item, bytes):
+                raise TypeError('sequence of byte string values expected, value of type %.200s '
+                                'found' % type(item).__name__)
+            if item:
+                response.output(item)
+        response.output(b'', True)
+    finally:
+        close = getattr(result, 'close', None)
+        if close is not None:
+            close()

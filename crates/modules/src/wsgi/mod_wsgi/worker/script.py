@@ -1,0 +1,237 @@
+# Scripts: they are loaded once, and again when they have changed.
+
+import types
+
+_modules = {}
+_modules_lock = threading.Lock()
+
+
+class _Script:
+    """A script file, and the module that it has become."""
+
+    def __init__(self, path):
+        self.path = path
+        self.lock = threading.RLock()
+        self.module = None
+        self.changed = None
+
+    def is_changed(self):
+        """Whether the file is another one than was loaded."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return True
+        return self.changed != (found.st_mtime_ns, found.st_ino, found.st_size)
+
+    def load(self):
+        """Loads the module; raises what the script raises."""
+        import hashlib
+        name = '_mod_wsgi_' + hashlib.md5(os.fsencode(self.path)).hexdigest()
+        with open(self.path, 'rb') as file:
+            found = os.fstat(file.fileno())
+            source = file.read()
+        module = types.ModuleType(name)
+        module.__file__ = self.path
+        sys.modules[name] = module
+        try:
+            code = compile(source, self.path, 'exec', 0, True)
+            exec(code, module.__dict__)
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+        self.changed = (found.st_mtime_ns, found.st_ino, found.st_size)
+        self.module = module
+        return module
+
+
+def _script(path):
+    script = _modules.get(path)
+    if script is None:
+        with _modules_lock:
+            script = _modules.setdefault(path, _Script(path))
+    return script
+
+
+class _Reload(Exception):
+    """The process has to be replaced by one that loads the script again."""
+
+
+def _loaded(path, reloads, required=None):
+    """The module of a script; None if it can't be loaded, which is logged."""
+    script = _script(path)
+    module = script.module
+    if module is not None and not (reloads and _must_reload(script, required)):
+        return module
+    with script.lock:
+        module = script.module
+        if module is not None:
+            if not (reloads and _must_reload(script, required)):
+                return module
+            if not _EMBEDDED:
+                raise _Reload
+            _write_log("Reloading WSGI script '%s'." % path, b'6')
+            script.module = None
+        _life.begin_startup()
+        try:
+            module = script.load()
+        except SystemExit:
+            _write_log("SystemExit exception raised when doing exec of Python script file '%s'."
+                       % path)
+            return None
+        except (OSError, SyntaxError) as error:
+            if error.filename != path:
+                _write_log("Failed to exec Python script file '%s'." % path)
+            else:
+                _write_log("Could not read/compile source file '%s'." % path)
+            _write_log("Exception occurred processing WSGI script '%s'." % path)
+            _write_traceback()
+            return None
+        except RequestTimeout:
+            raise
+        except BaseException:
+            _write_log("Failed to exec Python script file '%s'." % path)
+            _write_log("Exception occurred processing WSGI script '%s'." % path)
+            _write_traceback()
+            return None
+        _life.end_startup()
+        return module
+
+
+def _must_reload(script, required):
+    if script.is_changed():
+        return True
+    check = required and getattr(script.module, 'reload_required', None)
+    if not check:
+        return False
+    try:
+        return bool(check(required))
+    except Exception:
+        _write_log("Exception occurred processing WSGI script '%s'." % script.path)
+        _write_traceback()
+        return False
+
+
+_FS_KEYS = ('DOCUMENT_ROOT', 'SCRIPT_FILENAME', 'CONTEXT_DOCUMENT_ROOT')
+_CONSTANTS = {
+    'wsgi.version': (1, 0),
+    'wsgi.multithread': _THREADS > 1,
+    'wsgi.multiprocess': bool(_settings.get('multiprocess')),
+    'wsgi.run_once': _THREADS == 1 and _number('maximum-requests') == 1,
+    'wsgi.input_terminated': True,
+    'wsgi.file_wrapper': FileWrapper,
+    'mod_wsgi.version': (6, 0, 5),
+    'apache.version': (2, 4, 71),
+}
+
+
+def _environ(pairs, log, input):
+    environ = dict(zip(pairs[::2], pairs[1::2]))
+    for key in _FS_KEYS:
+        value = environ.get(key)
+        if value is not None and not value.isascii():
+            environ[key] = os.fsdecode(value.encode('latin-1'))
+    environ.update(_CONSTANTS)
+    environ['wsgi.url_scheme'] = 'https' if environ.pop('HTTPS', None) else 'http'
+    environ['wsgi.errors'] = log
+    environ['wsgi.input'] = input
+    return environ
+
+
+def _respond(wire, parts, log, task):
+    """Serves a request."""
+    script, callable_object, flags, handler_script = parts[1], parts[2], parts[3], parts[5]
+    path = script if script.isascii() else os.fsdecode(script.encode('latin-1'))
+    resource = os.fsdecode(parts[6].encode('latin-1')) if handler_script else None
+    reloads = 'r' in flags
+    module = _loaded(path, reloads, resource)
+    if module is None:
+        wire.send([_frame(b'F', (500).to_bytes(2, 'little'))])
+        return
+    application = module.__dict__.get(callable_object)
+    if application is None:
+        _write_log("Target WSGI script '%s' does not contain WSGI application '%s'."
+                   % (path, callable_object))
+        wire.send([_frame(b'F', (404).to_bytes(2, 'little'))])
+        return
+    input = Input(wire, 'b' in flags)
+    environ = _environ(parts[8:], log, input)
+    received = int(parts[7]) / 1000000
+    environ['mod_wsgi.script_reloading'] = '1' if reloads else '0'
+    environ['mod_wsgi.enable_sendfile'] = '1' if 's' in flags else '0'
+    environ['mod_wsgi.ignore_activity'] = '1' if 'i' in flags else '0'
+    environ['mod_wsgi.request_start'] = received
+    environ['mod_wsgi.queue_start'] = received
+    environ['mod_wsgi.daemon_start'] = task.started
+    environ['mod_wsgi.application_start'] = time.time()
+    environ['mod_wsgi.server_pid'] = os.getppid()
+    environ['mod_wsgi.thread_id'] = task.thread
+    environ['mod_wsgi.thread_requests'] = task.count
+    environ['mod_wsgi.total_requests'] = _life.count
+    task.environ = environ
+    response = _Response(wire)
+    status = 500
+    try:
+        _run(application, environ, response)
+        return
+    except _Gone:
+        return _write_log('Client closed connection.', b'7')
+    except _Reload:
+        raise
+    except SystemExit:
+        _write_log("SystemExit exception raised by WSGI script '%s' ignored." % path)
+    except RequestTimeout:
+        status = 504
+        _write_log("Request time limit exceeded in WSGI script '%s'." % path)
+        _write_traceback()
+    except BaseException:
+        _write_log("Exception occurred processing WSGI script '%s'." % path)
+        _write_traceback()
+    wire.send([_frame(b'F', status.to_bytes(2, 'little'))])
+
+
+def _bytes(text):
+    return text if isinstance(text, bytes) else text.encode('utf-8')
+
+
+def _decide(wire, parts, log):
+    """Answers a question of access control or dispatching."""
+    kind, script = parts[0], parts[1]
+    path = script if script.isascii() else os.fsdecode(script.encode('latin-1'))
+    module = _loaded(path, 'r' in parts[3])
+    if module is None:
+        raise LookupError('no script')
+    environ = _environ(parts[8:], log, Input(wire, False))
+    one, two = (text.encode('latin-1').decode('utf-8', 'surrogateescape') for text in parts[5:7])
+    if kind == 's':
+        return _dispatch(module, environ)
+    name, arguments = {
+        'a': ('allow_access', (environ, one)),
+        'p': ('check_password', (environ, one, two)),
+        'd': ('get_realm_hash', (environ, one, two)),
+        'g': ('groups_for_user', (environ, one)),
+    }[kind]
+    function = getattr(module, name, None)
+    if function is None:
+        _write_log("Target WSGI script '%s' does not provide %s()." % (path, name))
+        raise LookupError(name)
+    result = function(*arguments)
+    if kind == 'g':
+        groups = [_bytes(group) for group in result or ()]
+        return b'\0'.join(groups)
+    if result is None:
+        return b'none'
+    if kind in 'pd' and isinstance(result, (str, bytes)):
+        return b'=' + _bytes(result)
+    if isinstance(result, bool):
+        return b'yes' if result else b'no'
+    _write_log("Indicator returned from '%s' must be a boolean or None." % path)
+    raise TypeError(name)
+
+
+def _dispatch(module, environ):
+    parts = []
+    for name in ('process_group', 'application_group', 'callable_object'):
+        function = getattr(module, name, None)
+        found = function(environ) if function is not None else None
+        parts.append(b'' if found is None else b'=' + _bytes(found))
+    return b'\0'.join(parts)
