@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use mpm::companion::Question;
+use mpm::companion::{Question, Received};
 use mpm::scoreboard::ProgramCounts;
 use mpm::{Identity, Line};
 use rustix::event::{Timespec, epoll};
