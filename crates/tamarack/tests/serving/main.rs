@@ -87,6 +87,8 @@ mod tunnels;
 mod unread;
 mod upgrade;
 mod variables;
+mod wsgi;
+mod wsgi_frameworks;
 
 /// Whether long tests are requested.
 fn is_long() -> bool {
