@@ -51,6 +51,30 @@ def application(environ, start_response):
     return [body]
 ";
 
+/// Shows what is in force.
+const OPTIONS: &str = "
+import os, signal, sys
+def restricted(use):
+    try:
+        use()
+    except OSError as error:
+        return str(error)
+def application(environ, start_response):
+    import helper, mod_wsgi
+    own = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    out = ['%d' % os.getpid(), '%s %s %d %s %s %.3f' % (helper.NAME, os.environ.get('LANG'),
+        sys.flags.optimize, sys.dont_write_bytecode, os.environ.get('PYTHONHASHSEED'),
+        sys.getswitchinterval()),
+        restricted(lambda: sys.stdin.read()), restricted(lambda: print('x')),
+        '%s %r %d %s' % (mod_wsgi.process_group, mod_wsgi.application_group,
+            mod_wsgi.threads_per_process, signal.getsignal(signal.SIGTERM) is own),
+        str(environ['wsgi.multiprocess']), '']
+    body = '\\n'.join(out).encode()
+    start_response('200 OK', [('Content-Length', str(len(body)))])
+    return [body]
+";
+
 fn configuration(mpm: &str, options: &str, more: &str) -> String {
     format!(
         "LoadModule mpm_{mpm}_module modules/mod_mpm_{mpm}.so\n\
@@ -333,6 +357,41 @@ fn a_group_has_its_own_user_folder_and_mask() {
     let user = nix::unistd::User::from_name("www-data").unwrap().unwrap();
     let expected = format!("{} {} /tmp 27", user.uid, user.gid);
     assert_eq!(site.get("/d/who").text(), expected, "{}", site.error_log());
+}
+
+#[test]
+fn options_of_python_and_of_groups_are_in_force() {
+    let mut site = Site::new("wsgi-options");
+    fs::create_dir(site.path("lib")).unwrap();
+    site.write("lib/helper.py", "NAME = 'helper'\n");
+    site.write("app.wsgi", OPTIONS);
+    let folder = site.root.display();
+    site.write("service.py", &format!("open('{folder}/started', 'w').close()\n"));
+    let options = format!(
+        "display-name=%{{GROUP}} lang=C.UTF-8 python-path={folder}/lib switch-interval=0.02"
+    );
+    let more = "WSGIPythonOptimize 1\nWSGIDontWriteBytecode On\nWSGIPythonHashSeed 7\n\
+                WSGIRestrictStdin On\nWSGIRestrictStdout On\nWSGISlowRequests 0.0001\n\
+                WSGIDaemonProcess service threads=0\n\
+                WSGIImportScript service.py process-group=service application-group=%{GLOBAL}\n\
+                <WSGIInterpreterOptions application-group=other>\nWSGIRestrictStdout Off\n\
+                </WSGIInterpreterOptions>";
+    site.configure(&configuration("event", &options, more));
+    site.start();
+    let text = site.get("/d/").text();
+    let (pid, text) = text.split_once('\n').unwrap();
+    assert_eq!(
+        text,
+        "helper C.UTF-8 1 True 7 0.020\nsys.stdin access restricted by mod_wsgi\n\
+         sys.stdout access restricted by mod_wsgi\nsite '' 15 True\nFalse\n",
+        "{}",
+        site.error_log()
+    );
+    let shown = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(shown.starts_with(b"(wsgi:site)\0"), "{}", String::from_utf8_lossy(&shown));
+    site.wait_until("the service", || site.path("started").exists());
+    site.wait_for_line("Callback registration for signal 15 ignored");
+    site.wait_for_line("Slow request: /d/ took");
 }
 
 #[test]

@@ -104,6 +104,7 @@ class _Life:
 
 
 _FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_CMSG_CLOEXEC
+_SLOW = float(_settings.get('slow') or 0)
 _life = _Life()
 _set_error = None
 
@@ -155,6 +156,10 @@ def _serve(fd, task):
         _life.count -= 1
         wire.send([_RETRY])
     finally:
+        taken = time.monotonic() - task.began
+        if _SLOW and taken >= _SLOW:
+            uri = (task.environ or {}).get('REQUEST_URI', '')
+            _write_log('Slow request: %s took %.3f seconds.' % (uri, taken), b'4')
         log.finish()
         wire.finish()
         _local.log = None
