@@ -159,7 +159,8 @@ def _serve(fd, task):
         taken = time.monotonic() - task.began
         if _SLOW and taken >= _SLOW:
             uri = (task.environ or {}).get('REQUEST_URI', '')
-            _write_log('Slow request: %s took %.3f seconds.' % (uri, taken), b'4')
+            line = 'mod_wsgi (pid=%d): Slow request: %s took %.3f seconds.'
+            _Log('<wsgi.errors>', None, b'4')._line(line % (os.getpid(), uri, taken))
         log.finish()
         wire.finish()
         _local.log = None

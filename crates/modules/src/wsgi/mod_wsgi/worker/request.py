@@ -302,7 +302,6 @@ class _Response:
                     self._send_piece(source, start, count)
                 start, size = start + count, size - count
                 _touch()
-            self.wire.send([_END])
         except OSError:
             raise _Gone from None
         return True
@@ -326,18 +325,30 @@ def _run(application, environ, response):
         result = application(environ, response.start)
         if type(result) is list and len(result) == 1 and type(result[0]) is bytes:
             # By far the most common case.
+            _flush_log()
             response.output(result[0], True)
             return
-        if isinstance(result, FileWrapper) and response.send_file(result):
-            return
-        for item in result:
-            if not isinstance(item, bytes):
-                raise TypeError('sequence of byte string values expected, value of type %.200s '
-                                'found' % type(item).__name__)
-            if item:
-                response.output(item)
-        response.output(b'', True)
+        if not (isinstance(result, FileWrapper) and response.send_file(result)):
+            for item in result:
+                if not isinstance(item, bytes):
+                    raise TypeError('sequence of byte string values expected, value of type '
+                                    '%.200s found' % type(item).__name__)
+                if item:
+                    response.output(item)
+            response.output(b'')
     finally:
         close = getattr(result, 'close', None)
         if close is not None:
             close()
+    # Lines for the log that come later would find no reader.
+    _flush_log()
+    try:
+        response.wire.send([_END])
+    except OSError:
+        raise _Gone from None
+
+
+def _flush_log():
+    log = getattr(_local, 'log', None)
+    if log is not None and log._rest:
+        log.flush()
