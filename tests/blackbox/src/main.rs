@@ -134,10 +134,11 @@ fn run_all(
     tests: &Path,
 ) -> Result<Vec<Case>, String> {
     files.retain(|file| {
-        if let Some(missing) = file.missing() {
+        let missing = file.missing().map(str::to_owned).or_else(|| program.missing(&file.modules));
+        if let Some(missing) = &missing {
             println!("skipped (needs {missing}): {}", file.name);
         }
-        file.missing().is_none()
+        missing.is_none()
     });
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());

@@ -71,6 +71,13 @@ impl Program {
         Ok(line.trim_start_matches("Server version: ").to_owned())
     }
 
+    /// The first of the modules that is not installed: some come in packages of their own.
+    pub fn missing(&self, modules: &[String]) -> Option<String> {
+        let path = |module: &String| format!("{MODULES}/mod_{module}.so");
+        let paths = modules.iter().map(path).filter(|_| self.is_apache());
+        paths.into_iter().find(|path| !Path::new(path).exists())
+    }
+
     /// Whether it warns that it does not have a module.
     pub fn lacks(&self, module: &str) -> Result<bool, String> {
         let load = format!("LoadModule {module}_module {MODULES}/mod_{module}.so");

@@ -386,9 +386,15 @@ fn h2spec_finds_no_fault() {
     };
     assert!(output.status.success());
     let site = site("h2spec");
-    let output =
-        Command::new("h2spec").args(["-p", &site.port.to_string(), "-o", "5"]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
+    let port = site.port.to_string();
+    let run = || {
+        let output = Command::new("h2spec").args(["-p", &port, "-o", "5"]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
     // In clear, what is no preface is a request of HTTP/1.
-    assert!(text.contains("145 tests, 144 passed, 0 skipped, 1 failed"), "{text}");
+    const OUTCOME: &str = "145 tests, 144 passed, 0 skipped, 1 failed";
+    let first = run();
+    // Its own time limits may pass on a busy machine.
+    let text = if first.contains(OUTCOME) { first } else { run() };
+    assert!(text.contains(OUTCOME), "{text}");
 }
