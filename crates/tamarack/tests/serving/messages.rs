@@ -85,7 +85,7 @@ fn what_is_not_here_is_named_with_its_module() {
         ),
         ("LoadModule rewite_module x.so", "did you mean rewrite_module?\n".to_owned()),
         ("LoadModule php_module x.so", "www.sock|fcgi://localhost\"\n".to_owned()),
-        ("LoadModule wsgi_module x.so", "see docs/refused.md\n".to_owned()),
+        ("LoadModule perl_module x.so", "see docs/refused.md\n".to_owned()),
         (
             "LoadModule alias_module x.so\nDirectoryIndex a",
             "DirectoryIndex belongs to mod_dir, which requires LoadModule dir_module\n".to_owned(),
