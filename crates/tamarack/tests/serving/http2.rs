@@ -236,6 +236,55 @@ fn responses_that_nobody_takes_are_not_made() {
     }
 }
 
+/// Large windows for all streams and the connection.
+fn open_windows(site: &Site) -> Http2 {
+    let mut http2 = Http2::with_settings(site, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+    http2.send(&frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000u32.to_be_bytes())).unwrap();
+    http2
+}
+
+#[test]
+fn clients_that_stop_reading_at_the_end_hold_up_no_others() {
+    let mut site = Site::new("h2-stalled");
+    site.configure(&format!("{PROTOCOLS}KeepAliveTimeout 1\nTimeout 60\n"));
+    site.write("htdocs/big", &"0123456789".repeat(3_000));
+    site.start();
+    // What the kernel buffers is unknown: the output of some ends just beyond it.
+    let mut clients: Vec<_> = (0..100).map(|_| open_windows(&site)).collect();
+    for (count, http2) in (10..).step_by(2).zip(&mut clients) {
+        for stream in 0..count {
+            http2.request(stream * 2 + 1, GET_BIG).unwrap();
+        }
+    }
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end {
+        site.assert_serves();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_large_response_leaves_room_for_others() {
+    let mut site = Site::new("h2-share");
+    site.configure(&format!("{PROTOCOLS}Timeout 60\n"));
+    site.write("htdocs/big", &"0123456789".repeat(10_000_000));
+    site.start();
+    let mut http2 = open_windows(&site);
+    http2.request(1, GET_BIG).unwrap();
+    // The large one is on its way.
+    while http2.frame().unwrap().kind != DATA {}
+    http2.request(3, GET).unwrap();
+    let mut bytes = 0;
+    loop {
+        let frame = http2.frame().unwrap();
+        match frame.stream {
+            3 => break,
+            _ => bytes += frame.payload.len(),
+        }
+        assert!(bytes < 50_000_000, "the other waits for the end");
+    }
+}
+
 #[test]
 fn frames_without_use_end_the_connection() {
     let mut site = site("h2-flood");

@@ -122,6 +122,8 @@ pub struct Connection {
     pub(super) streams: Vec<Stream>,
     /// The last stream that the client has begun.
     pub(super) last: StreamId,
+    /// The same, with those that are not served any more.
+    pub(super) seen: StreamId,
     /// The streams that were reset here.
     pub(super) reset: VecDeque<StreamId>,
     pub(super) block: Option<Block>,
@@ -150,6 +152,7 @@ impl Connection {
             phase: Phase::Preface,
             streams: Vec::new(),
             last: 0,
+            seen: 0,
             reset: VecDeque::new(),
             block: None,
             decoder: Decoder::new(),

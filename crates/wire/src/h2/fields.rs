@@ -177,7 +177,7 @@ impl Fields {
             Some(length) => Some(decimal(length)?),
             None => None,
         };
-        if self.authority.is_none() && !self.table.contains(b"Host") {
+        if method != b"CONNECT" && self.authority.is_none() && !self.table.contains(b"Host") {
             return None;
         }
         let has_two = self.table.get_all(b"Content-Length").nth(1).is_some();

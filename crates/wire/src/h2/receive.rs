@@ -100,7 +100,12 @@ impl Connection {
 
     /// Whether no frame but HEADERS and PRIORITY may be received on this stream yet.
     pub(super) fn is_unused(&self, id: StreamId) -> bool {
-        id > self.last || id.is_multiple_of(2)
+        id > self.seen || id.is_multiple_of(2)
+    }
+
+    /// Whether a stream is above the last one that is served: the client did not know.
+    fn is_ignored(&self, id: StreamId) -> bool {
+        self.goaway.is_some_and(|last| id > last)
     }
 
     /// Resets a stream for a fault of the client.
@@ -129,7 +134,7 @@ impl Connection {
         }
         let Some(stream) = self.find(head.stream).filter(|stream| stream.takes_request()) else {
             self.return_to_connection(head.length);
-            if self.reset.contains(&head.stream) {
+            if self.reset.contains(&head.stream) || self.is_ignored(head.stream) {
                 return Ok(());
             }
             return self.stream_error(head.stream, Code::STREAM_CLOSED);
@@ -172,8 +177,10 @@ impl Connection {
             }
             block = rest;
         }
-        let is_new = head.stream > self.last;
-        let is_known = self.find(head.stream).is_some() || self.reset.contains(&head.stream);
+        let is_new = head.stream > self.seen;
+        let is_known = self.find(head.stream).is_some()
+            || self.reset.contains(&head.stream)
+            || self.is_ignored(head.stream);
         if !is_new && !is_known {
             return Err(Failure(Code::STREAM_CLOSED, "HEADERS on a closed stream"));
         }
@@ -221,11 +228,13 @@ impl Connection {
             }
             Err(_) => return Err(Failure(Code::COMPRESSION_ERROR, "invalid header block")),
         }
-        if id <= self.last {
-            return self.trailers(id, ends, fields);
+        let is_new = id > self.seen;
+        self.seen = self.seen.max(id);
+        if self.is_ignored(id) {
+            return self.pay(ledger::Event::Frame);
         }
-        if self.goaway.is_some_and(|last| id > last) {
-            return Ok(());
+        if !is_new {
+            return self.trailers(id, ends, fields);
         }
         self.last = id;
         let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
@@ -269,7 +278,7 @@ impl Connection {
     fn trailers(&mut self, id: StreamId, ends: bool, fields: Fields) -> Outcome {
         let Some(stream) = self.find(id) else {
             // The stream was reset here, and the client did not know.
-            return Ok(());
+            return self.pay(ledger::Event::Frame);
         };
         if !stream.takes_request() {
             return self.stream_error(id, Code::STREAM_CLOSED);

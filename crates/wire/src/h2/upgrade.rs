@@ -14,7 +14,7 @@ impl Connection {
         let mut connection = Connection::new(limits, now_ms);
         connection.apply_settings(&payload).map_err(|Failure(_, why)| why).ok()?;
         connection.events.clear();
-        connection.last = 1;
+        (connection.last, connection.seen) = (1, 1);
         connection.streams.push(Stream {
             id: 1,
             state: State::RequestEnded,

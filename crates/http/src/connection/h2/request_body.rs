@@ -46,6 +46,7 @@ pub(super) fn attach(stream: &Rc<Stream>, head: &RequestHead, request: &mut Requ
 /// Takes over the trailer fields, as far as they have arrived.
 pub(super) fn detach(stream: &Stream, request: &mut Request) {
     request.body_in.close();
+    stream.discard();
     let trailers = stream.trailers.take();
     if request.host.core.merge_trailers.or(false) {
         request.head.headers_in.extend(&trailers);
@@ -60,7 +61,7 @@ impl BodySource for Reader {
             self.stream.send(|protocol| protocol.respond(id, 100, [], false));
         }
         let piece = self.stream.pieces.borrow_mut().pop_front();
-        if let Some(bytes) = piece {
+        if let Some(bytes) = piece.map(Bytes::from) {
             self.sleep = None;
             self.taken += bytes.len();
             let mut protocol = self.stream.shared.protocol.borrow_mut();

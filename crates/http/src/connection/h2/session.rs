@@ -7,13 +7,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use rt::Deadline;
 use server::log::Level;
 use wire::HeadOptions;
 use wire::h2::{self, Code, Event, Failure, StreamId};
 
-use super::stream::{BodyEnd, Shared, Stream};
+use super::stream::{BodyEnd, OUTPUT_BYTES, Shared, Stream};
 use super::upgrade::Upgrade;
 use super::{exchange, idle_deadline, limits};
 use crate::connection::Connection;
@@ -81,6 +80,7 @@ pub(in crate::connection) async fn run(
         sender: RefCell::default(),
         is_broken: Cell::new(false),
         responses: Cell::new(0),
+        share: Cell::new(OUTPUT_BYTES),
     });
     let deadline = idle_deadline(&connection, false);
     let mut session = Session {
@@ -212,7 +212,9 @@ impl Session {
             self.responses = responses;
             self.deadline = idle_deadline(&self.connection, true);
         }
-        let idle = if is_serving { Deadline::NEVER } else { self.deadline };
+        // While output waits for the client, the time that it may take for that counts.
+        let waits = is_serving || self.write_deadline.is_some();
+        let idle = if waits { Deadline::NEVER } else { self.deadline };
         let all = [self.write_deadline, self.leaves_at];
         all.into_iter().flatten().fold(idle, Deadline::min)
     }
@@ -245,6 +247,7 @@ impl Session {
         let Some(stream) = self.connection.stream.as_mut() else {
             return Err(io::ErrorKind::NotConnected.into());
         };
+        let has_waited = self.write_deadline.is_some();
         loop {
             let mut protocol = self.shared.protocol.borrow_mut();
             let rest = protocol.output.get(self.sent..).unwrap_or_default();
@@ -261,6 +264,9 @@ impl Session {
                 return match stream.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {
                         self.write_deadline = None;
+                        if has_waited {
+                            self.deadline = idle_deadline(&self.connection, true);
+                        }
                         Ok(true)
                     }
                     Poll::Ready(Err(error)) => Err(error),
@@ -331,9 +337,7 @@ impl Session {
             Event::Data { stream: id, bytes, ends } => match self.shared.stream(id) {
                 Some(stream) => {
                     stream.received.set(stream.received.get() + bytes.len() as u64);
-                    if !bytes.is_empty() {
-                        stream.pieces.borrow_mut().push_back(Bytes::from(bytes));
-                    }
+                    stream.take_piece(bytes);
                     if ends {
                         stream.end.set(BodyEnd::Yes);
                     }

@@ -6,7 +6,6 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use rt::{Deadline, Sleep};
 use server::connection_info::ConnectionInfo;
 use wire::Table;
@@ -15,7 +14,13 @@ use wire::h2::{self, StreamId};
 use crate::service::Service;
 
 /// Bytes that wait to be sent, beyond which no response adds any.
-const OUTPUT_BYTES: usize = 64 * 1024;
+pub(super) const OUTPUT_BYTES: usize = 64 * 1024;
+
+/// The least that a response adds in its turn.
+const SHARE_BYTES_MIN: usize = 4096;
+
+/// Shorter pieces of a body are joined: each has a price in memory.
+const PIECE_BYTES: usize = 4096;
 
 /// What the requests of a connection share.
 pub(super) struct Shared {
@@ -30,6 +35,8 @@ pub(super) struct Shared {
     pub is_broken: Cell<bool>,
     /// Responses that were sent.
     pub responses: Cell<u32>,
+    /// Bytes that each response may add until the output is sent.
+    pub share: Cell<usize>,
 }
 
 impl Shared {
@@ -45,19 +52,16 @@ impl Shared {
         self.streams.borrow().iter().find(|stream| stream.id == id).cloned()
     }
 
-    /// Wakes the responses that wait until more can be sent.
+    /// Wakes the responses that wait until more can be sent, those first that could add nothing.
     pub fn wake_writers(&self) {
-        for stream in self.streams.borrow().iter() {
+        let mut streams = self.streams.borrow_mut();
+        streams.sort_by_key(|stream| stream.granted.get() > 0);
+        let waiting = streams.iter().filter(|stream| stream.writer.borrow().is_some()).count();
+        self.share.set((OUTPUT_BYTES / waiting.max(1)).max(SHARE_BYTES_MIN));
+        for stream in streams.iter() {
             stream.granted.set(0);
             stream.wake_writer();
         }
-    }
-
-    /// Bytes that each of the waiting responses may add until the output is sent.
-    fn share_bytes(&self) -> usize {
-        let is_waiting = |stream: &&Rc<Stream>| stream.writer.borrow().is_some();
-        let waiting = self.streams.borrow().iter().filter(is_waiting).count();
-        (OUTPUT_BYTES / waiting.max(1)).max(4096)
     }
 }
 
@@ -77,7 +81,9 @@ pub(super) struct Stream {
     pub id: StreamId,
     pub shared: Rc<Shared>,
     /// The pieces of the body that the handler has not taken.
-    pub pieces: RefCell<VecDeque<Bytes>>,
+    pub pieces: RefCell<VecDeque<Vec<u8>>>,
+    /// Whether the rest of the body is of no use.
+    discards: Cell<bool>,
     pub end: Cell<BodyEnd>,
     pub trailers: RefCell<Table>,
     pub reader: RefCell<Option<Waker>>,
@@ -98,6 +104,7 @@ impl Stream {
             id,
             shared,
             pieces: RefCell::default(),
+            discards: Cell::new(false),
             end: Cell::new(if ends { BodyEnd::Yes } else { BodyEnd::No }),
             trailers: RefCell::default(),
             reader: RefCell::default(),
@@ -107,6 +114,31 @@ impl Stream {
             received: Cell::new(0),
             sent: Cell::new(0),
         })
+    }
+
+    /// Keeps a piece of the body until the handler takes it.
+    pub fn take_piece(&self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        if self.discards.get() {
+            return self.shared.protocol.borrow_mut().taken(self.id, bytes.len());
+        }
+        let mut pieces = self.pieces.borrow_mut();
+        match pieces.back_mut() {
+            Some(last) if last.len() < PIECE_BYTES => last.extend_from_slice(&bytes),
+            _ => pieces.push_back(bytes),
+        }
+    }
+
+    /// Gives the window of the body back that no handler takes any more.
+    pub fn discard(&self) {
+        self.discards.set(true);
+        let left: usize = self.pieces.take().iter().map(Vec::len).sum();
+        if left > 0 {
+            self.shared.protocol.borrow_mut().taken(self.id, left);
+            self.shared.wake();
+        }
     }
 
     pub fn wake_reader(&self) {
@@ -149,7 +181,7 @@ impl Stream {
         if self.is_reset.get() || self.shared.is_broken.get() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        let share = self.shared.share_bytes().saturating_sub(self.granted.get());
+        let share = self.shared.share.get().saturating_sub(self.granted.get());
         let protocol = self.shared.protocol.borrow();
         let Some(window) = protocol.window(self.id) else {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
