@@ -28,12 +28,20 @@ const OF_AUTHORITY: [&[u8]; 5] =
     [b"SERVER_NAME", b"SERVER_PORT", b"SERVER_ADDR", b"SERVER_SIGNATURE", b"REQUEST_SCHEME"];
 
 /// Those that depend on more.
-const OF_REQUEST: [&[u8]; 6] =
-    [b"AUTH_TYPE", b"HTTPS", b"PATH_TRANSLATED", b"SERVER_PROTOCOL", b"UNIQUE_ID", b"USER_NAME"];
+const OF_REQUEST: [&[u8]; 8] = [
+    b"AUTH_TYPE",
+    b"H2PUSH",
+    b"HTTP2",
+    b"HTTPS",
+    b"PATH_TRANSLATED",
+    b"SERVER_PROTOCOL",
+    b"UNIQUE_ID",
+    b"USER_NAME",
+];
 
 /// The beginnings of the names of those.
-const OF_REQUEST_BEGINNINGS: [&[u8]; 7] =
-    [b"CONTENT_", b"DATE_", b"HTTP_", b"REDIRECT_", b"REMOTE_", b"REQUEST_", b"SSL_"];
+const OF_REQUEST_BEGINNINGS: [&[u8]; 8] =
+    [b"CONTENT_", b"DATE_", b"H2_", b"HTTP_", b"REDIRECT_", b"REMOTE_", b"REQUEST_", b"SSL_"];
 
 impl Source {
     fn of(name: &[u8]) -> Source {

@@ -47,7 +47,10 @@ fn choose(client: &ConnectionInfo, server: &Server, hello: &ClientHello<'_>) -> 
     let of_first = first.and_then(|first| first.protocols.get().copied());
     let offered = hello.alpn().into_iter().flatten();
     let preferred = built.preferred(offered);
-    let config = preferred.unwrap_or_else(|| built.config(of_first)).clone();
+    // What the client prefers does not lift the limits of the address's first host.
+    let own = built.config(of_first);
+    let preferred = preferred.filter(|_| built.is_own(own));
+    let config = preferred.unwrap_or(own).clone();
     Some(TlsChoice { config, host: host.id, certificate })
 }
 

@@ -83,6 +83,11 @@ impl Built {
         narrower.map_or(&self.config, |(_, config)| config)
     }
 
+    /// Whether the host's own protocols apply.
+    pub fn is_own(&self, config: &Arc<ServerConfig>) -> bool {
+        Arc::ptr_eq(config, &self.config)
+    }
+
     /// The configuration with the protocol that the client prefers, if that counts.
     pub fn preferred<'n>(
         &self,
