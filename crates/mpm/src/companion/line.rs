@@ -196,8 +196,9 @@ impl Line {
             let reply = descriptors.pop();
             let is_cut = got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
             match (got.bytes, reply) {
-                // An empty message is never sent.
-                (0, None) => return Ok(None),
+                // Not the end of the line, if a process can still ask: only a compromised one sends
+                // an empty message.
+                (0, None) if has_ended(&line) => return Ok(None),
                 (count @ 1.., Some(reply)) if !is_cut => {
                     let message = bytes.get(..count).unwrap_or_default().to_vec();
                     return Ok(Some(Received::Question(Question { message, descriptors, reply })));
@@ -283,6 +284,17 @@ impl AsFd for Question {
     }
 }
 
+/// Whether no process can send any more.
+fn has_ended(line: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(line, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let [polled] = match poll(&mut polled, Some(&now)) {
+        Ok(_) => polled,
+        Err(_) => return true,
+    };
+    polled.revents().contains(PollFlags::HUP)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;
@@ -366,5 +378,10 @@ mod tests {
         assert_eq!(next(&line).message, b"real");
         assert_eq!(text(answer), "");
         assert_eq!(line.tell(b"").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        // An empty message is not the end.
+        let askers = line.lock().askers.clone().unwrap();
+        rustix::net::send(&*askers, b"", SendFlags::empty()).unwrap();
+        line.tell(b"after").unwrap();
+        assert!(matches!(line.next(), Ok(Some(Received::Notice(_)))));
     }
 }

@@ -125,7 +125,15 @@ async fn check(
         return Err(log(request, 1789, what));
     }
     let hash = match look_up(request, own, &sent.username, &plain).await {
-        RealmHash::Found(hash) => hash,
+        // Anything else, such as a list of groups, would be a password that clients can guess.
+        RealmHash::Found(hash) if hash.len() == 32 && hash.iter().all(u8::is_ascii_hexdigit) => {
+            hash
+        }
+        RealmHash::Found(_) => {
+            let what = format_args!("user `{user}': the stored value is no digest: {uri}");
+            request.log::<AuthDigest>(Level::Error, 0, what);
+            return Err(Refusal::Status(500));
+        }
         RealmHash::UserNotFound => {
             let realm = BStr::new(&plain);
             let what = format_args!("user `{user}' in realm `{realm}' not found: {uri}");

@@ -210,8 +210,7 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
             set_context(request, Some(&whole.path), Some(&found));
             found.extend_from_slice(request.resource.uri.get(length..).unwrap_or_default());
         }
-        set_handler(request, whole.handler);
-        return Ok(below_server_root(request, &found));
+        return Ok(mapped(request, whole.handler, &found));
     }
     for entry in alias.server.aliases.iter() {
         match entry.apply(request) {
@@ -222,8 +221,7 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
                 if let Pattern::Prefix(prefix) = &entry.from {
                     set_context(request, Some(prefix), Some(&entry.target));
                 }
-                set_handler(request, entry.handler);
-                return Ok(below_server_root(request, &found));
+                return Ok(mapped(request, entry.handler, &found));
             }
             Err(Unknown::TooLong) => {
                 return Err(Stop::Status(too_long(request, Some(&entry.target))));
@@ -233,11 +231,15 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
     Ok(None)
 }
 
-fn set_handler(request: &mut Request, handler: Option<&'static str>) {
+/// The file of an alias, and its handler. A name that is too long becomes that of a document, which
+/// the handler must not execute.
+fn mapped(request: &mut Request, handler: Option<&'static str>, found: &[u8]) -> Option<Vec<u8>> {
+    let file = below_server_root(request, found)?;
     if let Some(handler) = handler {
         request.handler = Some(Cow::Borrowed(handler.as_bytes()));
         request.notes.set(b"alias-forced-type", handler.as_bytes());
     }
+    Some(file)
 }
 
 fn too_long(request: &Request, target: Option<&[u8]>) -> u16 {

@@ -138,8 +138,13 @@ fn is_on(session: Bound<'_, Session>) -> bool {
 
 /// Source: `session_fixups`.
 fn fixups<'r>(session: Bound<'r, Session>, request: &'r mut Request) -> Step<'r> {
+    let is_shown = session.dir.env.or(false);
+    if is_shown {
+        // Programs would find the client's field in the place of the session.
+        request.head.headers_in.unset(b"Session");
+    }
     let Some(values) = load(request) else { return Step::OK };
-    if session.dir.env.or(false) {
+    if is_shown {
         let text = coding::encode(&mut values.borrow_mut());
         request.env.set(b"HTTP_SESSION", &text);
     }

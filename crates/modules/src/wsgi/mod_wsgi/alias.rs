@@ -69,11 +69,12 @@ pub(super) fn translate<'r>(bound: Bound<'r, Wsgi>, request: &'r mut Request) ->
             if let Some(recorder) = request.engine.recording() {
                 recorder.directive(b"Location", alias.span);
             }
+            let root = request.engine.server.server_root.as_os_str().as_bytes();
+            // A name that is too long must not become that of a document.
+            let Some(file) = path::below_root(root, &found) else { return Err(Stop::Status(403)) };
             request.handler = Some(Cow::Borrowed(HANDLER.as_bytes()));
             request.notes.set(b"alias-forced-type", HANDLER.as_bytes());
             request.keep(alias.clone());
-            let root = request.engine.server.server_root.as_os_str().as_bytes();
-            let Some(file) = path::below_root(root, &found) else { continue };
             request.resource.canonical_filename.clone_from(&file);
             request.resource.filename = file;
             return Ok(Verdict::Ok);

@@ -41,7 +41,12 @@ impl Output {
         Output { conversation: Some(conversation), first, length, given: 0 }
     }
 
-    fn give(&mut self, bytes: Bytes) -> Poll<Option<io::Result<Chunk>>> {
+    /// Gives no more than was announced: a client would take the rest for the next response.
+    fn give(&mut self, mut bytes: Bytes) -> Poll<Option<io::Result<Chunk>>> {
+        if let Some(length) = self.length {
+            let left = length.saturating_sub(self.given);
+            bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        }
         self.given += bytes.len() as u64;
         Poll::Ready(Some(Ok(Chunk::Bytes(bytes))))
     }

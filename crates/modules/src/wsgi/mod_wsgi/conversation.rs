@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mpm::companion::{Sent, is_read};
 use rt::{Deadline, Pipe};
+use rustix::net::{Shutdown, shutdown};
 use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
 use server::host::Host;
@@ -100,6 +101,8 @@ struct Upload {
     /// What follows [`Upload::unsent`].
     piece: Bytes,
     wants_body: bool,
+    /// The body is the connection's again.
+    is_gone: bool,
     has_ended: bool,
 }
 
@@ -137,6 +140,7 @@ impl Conversation {
                 unsent: rest,
                 piece: Bytes::new(),
                 wants_body: false,
+                is_gone: false,
                 has_ended: false,
             },
             decoder: FrameDecoder::new(head_bytes_max),
@@ -157,9 +161,18 @@ impl Conversation {
         self.upload.writer.is_some()
     }
 
-    /// Whether nothing of the body was asked for.
+    /// Whether the worker reads the request's body, or may begin to.
+    pub fn may_read(&self) -> bool {
+        self.is_sending() || !self.upload.wants_body && !self.upload.body.is_empty()
+    }
+
+    /// The body, if nothing of it was asked for. From now on it can't be.
     pub fn take_body(&mut self) -> Option<BodyIn> {
-        (!self.upload.wants_body).then(|| std::mem::take(&mut self.upload.body))
+        if self.upload.wants_body {
+            return None;
+        }
+        self.upload.is_gone = true;
+        Some(std::mem::take(&mut self.upload.body))
     }
 
     /// Moves what can move, up to the next event.
@@ -242,8 +255,8 @@ impl Conversation {
                         (self.is_taken, self.deadline) = (true, None);
                         continue;
                     }
-                    // A worker that reads a slow client's body is not late.
-                    if self.is_sending() {
+                    // A worker that waits for a slow client's body is not late.
+                    if self.is_sending() && self.upload.unsent.is_empty() {
                         self.deadline = None;
                         continue;
                     }
@@ -269,6 +282,11 @@ impl Conversation {
     }
 
     fn begin_upload(&mut self) -> Result<(), Broken> {
+        if self.upload.is_gone {
+            // The worker must not take what it gets for a whole body.
+            let _ = shutdown(self.output.as_fd(), Shutdown::Write);
+            return Ok(());
+        }
         self.upload.wants_body = true;
         if self.upload.writer.is_none() {
             let connection = self.output.as_fd().try_clone_to_owned().map_err(Broken::Io)?;
@@ -289,6 +307,7 @@ impl Conversation {
                     Poll::Ready(Ok(count)) => {
                         let count = count.min(upload.unsent.len());
                         upload.unsent = upload.unsent.slice(count..);
+                        self.deadline = None;
                         continue;
                     }
                     // The worker has died or is done: what it has sent tells.

@@ -18,6 +18,9 @@ use crate::atoi::atol;
 const PROCESSES_MAX: i64 = 512;
 const THREADS_MAX: i64 = 1024;
 
+/// The group `nogroup`.
+const NO_GROUP: u32 = 65534;
+
 /// A process group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaemonGroup {
@@ -144,13 +147,15 @@ impl DaemonGroup {
             return None;
         }
         let own = self.user.as_ref().map(|user| user.id);
-        let user = own.or_else(|| server.map(|server| server.user))?;
+        let user = own.or_else(|| server.map(|server| server.user)).unwrap_or(0);
         let primary = || {
             let user = nix::unistd::User::from_uid(user.into()).ok().flatten();
             user.map(|user| user.gid.as_raw())
         };
         let of_server = || server.map(|server| server.group).filter(|_| self.user.is_none());
-        let group = self.group.or_else(of_server).or_else(primary)?;
+        // A number need not be a user that the system knows: its processes are never root's.
+        let any = || server.map_or(NO_GROUP, |server| server.group);
+        let group = self.group.or_else(of_server).or_else(primary).unwrap_or_else(any);
         let name = self.user.as_ref().and_then(|user| user.name.as_deref());
         let name = name.and_then(|name| CString::new(name).ok());
         let known = name.and_then(|name| getgrouplist(&name, Gid::from_raw(group)).ok());

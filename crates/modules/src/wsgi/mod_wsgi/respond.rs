@@ -67,7 +67,7 @@ async fn respond(
     };
     let group = target.group(bound, request, runtime)?;
     let head = request_head(bound, request, &target).await?;
-    let (mut conversation, response) = begin(request, runtime, group, &target, &head).await?;
+    let (conversation, response) = begin(request, runtime, group, &target, &head).await?;
     let response = match parsed(&response) {
         Ok(response) => response,
         Err(broken) => return Err(failed(request, &target, &broken)),
@@ -84,11 +84,6 @@ async fn respond(
         drop(conversation);
         return Ok(to_local(request, &location).await);
     }
-    if let Some(body) = conversation.take_body() {
-        // The application has not read it: the connection does.
-        request.body_in = body;
-    }
-    request.response.reads_request = conversation.is_sending();
     give_body(request, conversation, length, is_daemon).await
 }
 
@@ -280,7 +275,16 @@ async fn give_body(
     is_daemon: bool,
 ) -> Result<Verdict, u16> {
     let status = request.response.status;
-    let first = match beginning(&mut conversation).await {
+    let begun = beginning(&mut conversation).await;
+    let has_no_body = request.head.header_only || matches!(status, 204 | 304);
+    let is_over = has_no_body || !matches!(begun, Beginning::Part(_));
+    match is_over.then(|| conversation.take_body()).flatten() {
+        // The application has not read it: the connection does.
+        Some(body) => request.body_in = body,
+        // It may still read it.
+        None => request.response.reads_request = conversation.may_read(),
+    }
+    let first = match begun {
         Beginning::Whole(pieces) => {
             request.response.body = whole(request, pieces, (length, is_daemon));
             return Ok(Verdict::Ok);
@@ -292,14 +296,17 @@ async fn give_body(
             return Ok(Verdict::Ok);
         }
     };
-    if request.head.header_only || matches!(status, 204 | 304) {
+    if has_no_body {
         request.response.body = match length {
             Some(length) => Body::Stream(Box::pin(Announced(length))),
             None => Body::Stream(Box::pin(Pieces(Vec::new()))),
         };
         // The application goes on, although no client sees what it makes.
+        let wait = request.host.core.timeout();
         request.engine.handle.spawn_local(async move {
-            while matches!(conversation.next().await, Ok(Next::Data(_))) {}
+            let rest = async { while matches!(conversation.next().await, Ok(Next::Data(_))) {} };
+            // One that never ends would keep its thread.
+            let _ = tokio::time::timeout(wait, rest).await;
         });
         return Ok(Verdict::Ok);
     }

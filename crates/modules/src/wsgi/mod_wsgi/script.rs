@@ -94,10 +94,14 @@ impl Selector {
     }
 }
 
-/// The host's name, with its port unless that is a usual one.
+/// The host's name, with its port unless that is a usual one. Not the port that the client names:
+/// each would be an application group, with processes of its own.
 fn server(request: &Request) -> Vec<u8> {
     let mut name = host_name(&request.host);
-    let port = request.server_port();
+    let port = match request.host.identity.port {
+        0 => request.connection.local.port(),
+        port => port,
+    };
     if !matches!(port, 80 | 443) {
         name.extend_from_slice(format!(":{port}").as_bytes());
     }

@@ -8,6 +8,7 @@ mod process;
 mod settings;
 
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -198,13 +199,14 @@ impl Broker<'_> {
     }
 
     fn receive(&mut self) -> bool {
-        match self.line.next() {
+        match self.line.try_next() {
             Ok(Some(Received::Question(question))) => {
                 self.answer(question);
                 true
             }
             // Only a compromised child sends it.
             Ok(Some(Received::Notice(_))) => true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Ok(None) | Err(_) => false,
         }
     }

@@ -113,7 +113,11 @@ impl Pool {
         // The rest of many waits until others had their turn.
         for _ in 0..REPORTS_MAX {
             let Some(report) = self.processes.get(place).and_then(Process::report) else { break };
+            let is_last = matches!(report, Report::Closed);
             self.reported(tools, place, report);
+            if is_last {
+                break;
+            }
         }
         let ended = self.processes.get_mut(place).and_then(Process::ended);
         if let Some(how) = ended {
@@ -233,6 +237,8 @@ impl Pool {
                 self.fill(tools);
             }
             Report::Retire(_) => {}
+            // It can't be asked any more, and its end would be reported without pause.
+            Report::Closed => process.kill(),
         }
     }
 

@@ -85,6 +85,8 @@ pub(super) enum Report {
     Alive,
     /// A line for the log: a digit for the level, and the text.
     Line(Vec<u8>),
+    /// It has closed its end.
+    Closed,
 }
 
 impl Process {
@@ -144,6 +146,9 @@ impl Process {
     pub fn report(&self) -> Option<Report> {
         let mut bytes = vec![0; MESSAGE_BYTES];
         let (_, count) = recv(&self.control, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
+        if count == 0 {
+            return Some(Report::Closed);
+        }
         let (kind, text) = bytes.get(..count)?.split_first()?;
         let reason = || String::from_utf8_lossy(text).into_owned();
         Some(match kind {
