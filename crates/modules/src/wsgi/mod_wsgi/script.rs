@@ -94,14 +94,13 @@ impl Selector {
     }
 }
 
-/// The host's name, with its port unless that is a usual one. Not the port that the client names:
-/// each would be an application group, with processes of its own.
+/// The host's name, with its port unless that is a usual one. Any other port than the connection's
+/// does not count: each that a client names would be an application group, with processes.
 fn server(request: &Request) -> Vec<u8> {
     let mut name = host_name(&request.host);
-    let port = match request.host.identity.port {
-        0 => request.connection.local.port(),
-        port => port,
-    };
+    let (named, own) = (request.server_port(), request.connection.local.port());
+    let is_known = matches!(named, 80 | 443) || named == request.host.identity.port;
+    let port = if is_known { named } else { own };
     if !matches!(port, 80 | 443) {
         name.extend_from_slice(format!(":{port}").as_bytes());
     }
