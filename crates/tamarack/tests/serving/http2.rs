@@ -236,6 +236,25 @@ fn responses_that_nobody_takes_are_not_made() {
     }
 }
 
+#[test]
+fn trailer_fields_that_come_early_are_logged() {
+    let mut site = Site::new("h2-trailers");
+    site.configure(&format!("{PROTOCOLS}CustomLog logs/trailers \"%{{X-T}}^ti.\"\n"));
+    site.start();
+    let mut http2 = Http2::connect(&site);
+    // All of it at once: the request begins when its trailers are there.
+    let request = [
+        frame(HEADERS, 4, 1, GET),
+        frame(DATA, 0, 1, b"body"),
+        frame(HEADERS, 5, 1, b"\x00\x03x-t\x05value"),
+    ];
+    http2.send(&request.concat()).unwrap();
+    assert!(http2.is_answered(1));
+    let log = || std::fs::read_to_string(site.path("logs/trailers")).unwrap_or_default();
+    site.wait_until("the log", || log().ends_with('\n'));
+    assert_eq!(log(), "value.\n");
+}
+
 /// Large windows for all streams and the connection.
 fn open_windows(site: &Site) -> Http2 {
     let mut http2 = Http2::with_settings(site, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);

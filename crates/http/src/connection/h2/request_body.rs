@@ -43,7 +43,7 @@ pub(super) fn attach(stream: &Rc<Stream>, head: &RequestHead, request: &mut Requ
     request.body_in.expect_continue(expects_continue);
 }
 
-/// Takes over the trailer fields, as far as they have arrived.
+/// Takes over the trailer fields that have arrived since it was last called.
 pub(super) fn detach(stream: &Stream, request: &mut Request) {
     request.body_in.close();
     stream.discard();
@@ -51,7 +51,7 @@ pub(super) fn detach(stream: &Stream, request: &mut Request) {
     if request.host.core.merge_trailers.or(false) {
         request.head.headers_in.extend(&trailers);
     }
-    request.head.trailers_in = trailers;
+    request.head.trailers_in.extend(&trailers);
 }
 
 impl BodySource for Reader {
