@@ -6,14 +6,11 @@ _local = threading.local()
 _log_lock = threading.Lock()
 
 
-class _Log(io.TextIOBase):
-    """A text file whose lines go to the error log, as those of a request or of the process."""
+class _Output(io.TextIOBase):
+    """A text file without a descriptor, which stays open."""
 
-    def __init__(self, name, wire=None, level=b'3'):
+    def __init__(self, name):
         self._name = name
-        self._wire = wire
-        self._level = level
-        self._rest = ''
 
     @property
     def name(self):
@@ -38,6 +35,16 @@ class _Log(io.TextIOBase):
 
     def __del__(self):
         pass
+
+
+class _Log(_Output):
+    """A text file whose lines go to the error log, as those of a request or of the process."""
+
+    def __init__(self, name, wire=None, level=b'3'):
+        super().__init__(name)
+        self._wire = wire
+        self._level = level
+        self._rest = ''
 
     def write(self, text):
         if not isinstance(text, str):
@@ -82,39 +89,15 @@ class _Log(io.TextIOBase):
             pass
 
 
-class _Current(io.TextIOBase):
+class _Current(_Output):
     """sys.stdout or sys.stderr: the log of the thread's request, if there is one."""
 
     def __init__(self, name):
-        self._name = name
+        super().__init__(name)
         self._own = _Log(name)
 
     def _target(self):
         return getattr(_local, 'log', None) or self._own
-
-    @property
-    def name(self):
-        return self._name
-
-    @property
-    def encoding(self):
-        return 'utf-8'
-
-    @property
-    def errors(self):
-        return 'backslashreplace'
-
-    def writable(self):
-        return True
-
-    def fileno(self):
-        raise OSError('Apache/mod_wsgi log object is not associated with a file descriptor.')
-
-    def close(self):
-        raise RuntimeError('log object cannot be closed')
-
-    def __del__(self):
-        pass
 
     def write(self, text):
         return self._target().write(text)
