@@ -2,7 +2,7 @@
 //!
 //! Source: `compress_filter` (modules/filters/mod_brotli.c).
 
-use std::io;
+use std::io::{self, Write};
 
 use server::body::Body;
 use server::request::{FileCoding, Request};
@@ -85,4 +85,87 @@ fn is_excluded(request: &Request, how: &Compression<'_>) -> bool {
         || request.env.contains(how.variable)
         || request.response.headers_out.contains(b"Content-Range")
         || is_coded(&content_encoding(request))
+}
+
+/// An encoder of a library: what is written to it comes out of it.
+pub(super) trait Encode: Write {
+    /// What has come out.
+    fn out(&mut self) -> &mut Vec<u8>;
+
+    /// Ends the data; returns the rest.
+    fn end(self) -> io::Result<Vec<u8>>;
+}
+
+/// Compresses with an encoder.
+pub(super) struct Packer<E> {
+    /// `None` at the end.
+    encoder: Option<E>,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl<E: Encode> Packer<E> {
+    /// With a fresh encoder.
+    pub fn new(encoder: E) -> Packer<E> {
+        Packer { encoder: Some(encoder), bytes_in: 0, bytes_out: 0 }
+    }
+
+    fn take(&mut self, out: &mut Vec<u8>) {
+        if let Some(encoder) = &mut self.encoder {
+            self.bytes_out += encoder.out().len() as u64;
+            out.append(encoder.out());
+        }
+    }
+}
+
+impl<E: Encode> Pack for Packer<E> {
+    fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        self.bytes_in += input.len() as u64;
+        if let Some(encoder) = &mut self.encoder {
+            encoder.write_all(input)?;
+        }
+        self.take(out);
+        Ok(())
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(encoder) = &mut self.encoder {
+            encoder.flush()?;
+        }
+        self.take(out);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(encoder) = self.encoder.take() {
+            let rest = encoder.end()?;
+            self.bytes_out += rest.len() as u64;
+            out.extend_from_slice(&rest);
+        }
+        Ok(())
+    }
+
+    fn totals(&self) -> (u64, u64) {
+        (self.bytes_in, self.bytes_out)
+    }
+}
+
+/// Asserts that what is packed in pieces of `size` unpacks to the same.
+#[cfg(test)]
+pub(super) fn assert_unpacks(
+    mut packer: impl Pack,
+    text: &[u8],
+    (size, flushes): (usize, bool),
+    unpack: impl Fn(&[u8]) -> Vec<u8>,
+) {
+    let mut out = Vec::new();
+    for piece in text.chunks(size) {
+        packer.push(piece, &mut out).unwrap();
+        if flushes {
+            packer.flush(&mut out).unwrap();
+        }
+    }
+    packer.finish(&mut out).unwrap();
+    assert_eq!(packer.totals(), (text.len() as u64, out.len() as u64));
+    assert!(unpack(&out) == text);
 }

@@ -3,7 +3,7 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_brotli.html>, whose module it follows.
 
-use std::io::{self, Write};
+use std::io;
 
 use conf::Arg;
 use server::body::Body;
@@ -17,7 +17,7 @@ use server::variant_key::VariantKey;
 use zstd::stream::write::Encoder;
 use zstd::zstd_safe::CParameter;
 
-use super::compressed::{self, Compression};
+use super::compressed::{self, Compression, Encode, Packer};
 use super::mod_deflate::AlterEtag;
 use super::mod_deflate::coding::accepts;
 use super::mod_deflate::recode::{Notes, Pack};
@@ -151,7 +151,7 @@ impl OutputFilter for Filter {
             key: &TAKES_ZSTD,
             etag: settings.etag,
             number: ZSTD | u64::from(settings.level.unsigned_abs()),
-            pack: &|| Ok(Box::new(Packer::new(settings.level)?) as Box<dyn Pack>),
+            pack: &|| Ok(Box::new(packer(settings.level)?) as Box<dyn Pack>),
             buffer_bytes: compressed::BUFFER_BYTES,
             has_notes: settings.notes.is_any(),
         };
@@ -181,60 +181,22 @@ fn note_totals<'r>(zstd: Bound<'r, Zstd>, request: &'r mut Request) -> Step<'r> 
 }
 
 /// Compresses to Zstandard.
-struct Packer {
-    /// `None` at the end.
-    encoder: Option<Encoder<'static, Vec<u8>>>,
-    bytes_in: u64,
-    bytes_out: u64,
+fn packer(level: i32) -> io::Result<Packer<Encoder<'static, Vec<u8>>>> {
+    let mut encoder = Encoder::new(Vec::new(), level)?;
+    if level > 17 {
+        // Higher levels would exceed it.
+        encoder.set_parameter(CParameter::WindowLog(WINDOW_BITS_MAX))?;
+    }
+    Ok(Packer::new(encoder))
 }
 
-impl Packer {
-    fn new(level: i32) -> io::Result<Packer> {
-        let mut encoder = Encoder::new(Vec::new(), level)?;
-        if level > 17 {
-            // Higher levels would exceed it.
-            encoder.set_parameter(CParameter::WindowLog(WINDOW_BITS_MAX))?;
-        }
-        Ok(Packer { encoder: Some(encoder), bytes_in: 0, bytes_out: 0 })
+impl Encode for Encoder<'_, Vec<u8>> {
+    fn out(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
     }
 
-    fn take(&mut self, out: &mut Vec<u8>) {
-        if let Some(encoder) = &mut self.encoder {
-            self.bytes_out += encoder.get_ref().len() as u64;
-            out.append(encoder.get_mut());
-        }
-    }
-}
-
-impl Pack for Packer {
-    fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        self.bytes_in += input.len() as u64;
-        if let Some(encoder) = &mut self.encoder {
-            encoder.write_all(input)?;
-        }
-        self.take(out);
-        Ok(())
-    }
-
-    fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        if let Some(encoder) = &mut self.encoder {
-            encoder.flush()?;
-        }
-        self.take(out);
-        Ok(())
-    }
-
-    fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        if let Some(encoder) = self.encoder.take() {
-            let rest = encoder.finish()?;
-            self.bytes_out += rest.len() as u64;
-            out.extend_from_slice(&rest);
-        }
-        Ok(())
-    }
-
-    fn totals(&self) -> (u64, u64) {
-        (self.bytes_in, self.bytes_out)
+    fn end(self) -> io::Result<Vec<u8>> {
+        self.finish()
     }
 }
 
@@ -250,17 +212,9 @@ mod tests {
             text in proptest::collection::vec(any::<u8>(), 0..300), times in 1usize..20,
             size in 1usize..700, level in 1i32..20, flushes: bool,
         ) {
-            let text = text.repeat(times);
-            let (mut packer, mut out) = (Packer::new(level).unwrap(), Vec::new());
-            for piece in text.chunks(size) {
-                packer.push(piece, &mut out).unwrap();
-                if flushes {
-                    packer.flush(&mut out).unwrap();
-                }
-            }
-            packer.finish(&mut out).unwrap();
-            prop_assert_eq!(packer.totals(), (text.len() as u64, out.len() as u64));
-            prop_assert_eq!(zstd::decode_all(out.as_slice()).unwrap(), text);
+            let unpack = |packed: &[u8]| zstd::decode_all(packed).unwrap();
+            let packer = packer(level).unwrap();
+            compressed::assert_unpacks(packer, &text.repeat(times), (size, flushes), unpack);
         }
     }
 }

@@ -94,7 +94,7 @@ impl OutputFilter for Filter {
             key: &TAKES_BROTLI,
             etag: settings.etag,
             number: settings.number(),
-            pack: &|| Ok(Box::new(encoder::Encoder::new(&settings)) as Box<dyn Pack>),
+            pack: &|| Ok(Box::new(encoder::packer(&settings)) as Box<dyn Pack>),
             // Without a search for repetitions, output comes with each piece of input.
             buffer_bytes: if settings.quality < 2 { 0 } else { compressed::BUFFER_BYTES },
             has_notes: settings.notes.is_any(),
