@@ -164,7 +164,8 @@ pub async fn lookup_entry(request: &mut Request, name: &[u8]) -> Request {
         request.depends.trace.iter_mut().for_each(|trace| trace.links_matter = true);
     }
     let stat = symlink::stat(&request.engine, &sub.resource.filename, links);
-    if matches!(stat, Err(StatError::SymlinkForbidden)) {
+    // A dangling link is met on the walk, where links are followed.
+    if links != Links::Followed && matches!(stat, Err(StatError::SymlinkForbidden)) {
         sub.response.status = 403;
         return sub;
     }
