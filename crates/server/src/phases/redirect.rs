@@ -102,6 +102,8 @@ impl Request {
         next.main = self.main.clone();
         next.traffic = self.traffic;
         next.body_in = std::mem::take(&mut self.body_in);
+        // The limits are those of its own configuration, once that is known.
+        next.body_in.set_limit(None);
         next.depends.trace = self.depends.trace.take();
         next.depends.pure = self.depends.pure;
         next.depends.variant_keys = self.depends.variant_keys.clone();

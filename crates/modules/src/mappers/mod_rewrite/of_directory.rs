@@ -53,17 +53,16 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
         return Step::Ready(pass_through(pass));
     }
     Step::Pending(Box::pin(async move {
-        match pass.run(found).await {
-            Err(status) | Ok(Outcome::Status(status)) => redirect::end(pass.request, status),
-            Ok(Outcome::Unchanged) => pass_through(pass),
+        let outcome = pass.run(found).await.unwrap_or_else(Outcome::Status);
+        if redirect::has_unsafe_query(pass.request, outcome, 10411) {
+            return Verdict::Status(403);
+        }
+        match outcome {
+            Outcome::Unchanged => pass_through(pass),
+            Outcome::Status(status) => redirect::end(pass.request, status),
             // `PT` has a meaning only for a host, but it keeps the result from being a URL.
-            Ok(Outcome::Changed { passed_through: true, .. }) => {
-                if redirect::has_unsafe_query(pass.request, 10411) {
-                    return Verdict::Status(403);
-                }
-                go_to(pass, directory)
-            }
-            Ok(Outcome::Changed { unescaped, .. }) => {
+            Outcome::Changed { passed_through: true, .. } => go_to(pass, directory),
+            Outcome::Changed { unescaped, .. } => {
                 finish(pass, directory, unescaped, own_args.as_deref())
             }
         }
@@ -107,9 +106,6 @@ fn finish(
     own_args: Option<&[u8]>,
 ) -> Verdict {
     let is_redirect = url::scheme(&pass.request.resource.filename).is_some();
-    if (!is_redirect || unescaped) && redirect::has_unsafe_query(pass.request, 10411) {
-        return Verdict::Status(403);
-    }
     if pass.request.resource.filename.starts_with(b"proxy:") {
         return redirect::proxy(&mut pass, unescaped, 10160);
     }

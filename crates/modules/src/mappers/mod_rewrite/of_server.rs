@@ -43,10 +43,8 @@ pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Reques
         return Step::Ready(pass_through(&pass));
     }
     Step::Pending(Box::pin(async move {
-        match pass.run(found).await {
-            Err(status) => redirect::end(pass.request, status),
-            Ok(outcome) => finish(pass, outcome, own_args.as_deref()),
-        }
+        let outcome = pass.run(found).await.unwrap_or_else(Outcome::Status);
+        finish(pass, outcome, own_args.as_deref())
     }))
 }
 
@@ -101,6 +99,9 @@ fn pass_through(pass: &Pass<'_>) -> Verdict {
 }
 
 fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verdict {
+    if redirect::has_unsafe_query(pass.request, outcome, 10410) {
+        return Verdict::Status(403);
+    }
     let (unescaped, passed_through) = match outcome {
         Outcome::Unchanged => return pass_through(&pass),
         Outcome::Status(status) => return redirect::end(pass.request, status),
@@ -112,9 +113,6 @@ fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verd
         return Verdict::Declined;
     }
     let is_redirect = url::scheme(&pass.request.resource.filename).is_some();
-    if (!is_redirect || unescaped) && redirect::has_unsafe_query(pass.request, 10410) {
-        return Verdict::Status(403);
-    }
     if pass.request.resource.filename.starts_with(b"proxy:") {
         return redirect::proxy(&mut pass, unescaped, 669);
     }

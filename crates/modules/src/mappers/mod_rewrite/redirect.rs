@@ -7,7 +7,7 @@ use server::request::{Proxied, Request};
 use server::variant_key::Inputs;
 
 use super::Rewrite;
-use super::pass::Pass;
+use super::pass::{Outcome, Pass};
 use super::url;
 use crate::proxy::mod_proxy::translate;
 
@@ -53,9 +53,18 @@ pub(super) fn end(request: &mut Request, status: u16) -> Verdict {
     Verdict::Status(status)
 }
 
-/// Whether the query has characters that are not allowed; logs that under `number`. A client's can
-/// have them only if the protocol is not enforced strictly.
-pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
+/// Whether the query has characters that are not allowed; logs that under `number`. It counts for
+/// any result, a status as well, except one that will be escaped. A client's query can have them
+/// only if the protocol is not enforced strictly.
+pub(super) fn has_unsafe_query(request: &Request, outcome: Outcome, number: u32) -> bool {
+    let unescaped = match outcome {
+        Outcome::Unchanged => return false,
+        Outcome::Changed { unescaped, passed_through } => unescaped || passed_through,
+        Outcome::Status(_) => false,
+    };
+    if !unescaped && url::scheme(&request.resource.filename).is_some() {
+        return false;
+    }
     if !request.connection.base_host.core.strict_protocol() {
         request.looks_at(Inputs::QUERY);
     }

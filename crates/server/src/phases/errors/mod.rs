@@ -89,7 +89,7 @@ fn first_error(request: &Request) -> Option<u16> {
 }
 
 /// The status of the response with its document: a body that is too long turns the error into a
-/// 413. A document of this server reads the body itself.
+/// 413 with the built-in page. A document of this server reads the body itself.
 async fn settled(request: &mut Request, status: u16) -> (u16, Document) {
     set_status(request, status);
     let found = document(request, status);
@@ -101,7 +101,7 @@ async fn settled(request: &mut Request, status: u16) -> (u16, Document) {
         return (status, found);
     }
     set_status(request, after);
-    (after, document(request, after))
+    (after, Document::Page)
 }
 
 /// Sets the status of the response. Modules that authenticate users need not know about forward
