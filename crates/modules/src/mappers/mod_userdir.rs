@@ -210,12 +210,14 @@ fn exists(request: &mut Request, folder: &[u8]) -> bool {
 }
 
 fn take(request: &mut Request, user: &[u8], rest: &[u8], folder: &[u8]) -> Verdict {
-    let Some(file) = absolute(&[folder, rest].concat()) else { return Verdict::Status(403) };
+    let file = [folder, rest].concat();
+    let Some(canonical) = absolute(&file) else { return Verdict::Status(403) };
     set_context(request, Some(&[b"/~", user].concat()), Some(folder));
     // No note: mod_headers copies fields of the client into those (CVE-2025-66200).
     request.keep(UserdirUser(user.to_vec()));
-    request.resource.canonical_filename.clone_from(&file);
-    request.resource.filename = file;
+    // The walk makes it canonical; a TRACE, which is not mapped to storage, is logged as it is here.
+    request.resource.filename = if file.starts_with(b"/") { file } else { canonical.clone() };
+    request.resource.canonical_filename = canonical;
     Verdict::Ok
 }
 
