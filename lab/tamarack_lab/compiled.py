@@ -1,4 +1,5 @@
-"""The lab's own C programs, compiled when their source has changed."""
+"""Files that outlive a run: the lab's own C programs, compiled when their source has changed, and
+what load tools read."""
 
 from __future__ import annotations
 
@@ -22,6 +23,17 @@ def folder() -> Path:
     if FOLDER.stat().st_uid != os.getuid():
         raise Absent(f"{FOLDER} belongs to another user")
     return FOLDER
+
+
+def written(name: str, text: str) -> Path:
+    """A file with this text, named by it: runs that need the same share it."""
+    path = folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    if not path.exists():
+        # Threads of one load may write it at the same time.
+        fresh = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        fresh.write_text(text)
+        fresh.rename(path)
+    return path
 
 
 def program(source: Path, *libraries: str) -> Path:

@@ -51,7 +51,7 @@ def _out_of(what: str, known: Callable[[], Iterable[str]]) -> AfterValidator:
 
 Servers = Annotated[
     list[Annotated[str, _out_of("server", servers.kinds)]], BeforeValidator(_listed)]
-# Adapters of load/: wrk, ab, h2load, hammer, handshakes, idle, open, users.
+# Adapters of load/: wrk, ab, h2load, streams, hammer, handshakes, idle, open, users.
 Tools = Annotated[
     list[Annotated[str, _out_of("load tool", lambda: TOOLS)]], BeforeValidator(_listed)]
 # Pages of the site: site.PAGES.
@@ -110,6 +110,8 @@ class Block(Model):
     # Open loop: the rate in per cent of the measured peak.
     load_percent: Numbers = [100]
     keep_alive: bool = True
+    # Requests at a time on each connection (tool streams).
+    streams: int = Field(default=1, ge=1, le=1000)
     # Sizes of the server's pools: fit (to the load), or a study's: p1, p3, p3-prespawned, p4.
     profile: Literal["fit", "p1", "p3", "p3-prespawned", "p4"] = "fit"
     # Threads of the load tool; 0: one per load CPU.

@@ -110,7 +110,7 @@ def order_of(cell: Planned, pages: tuple[Page, ...], server: Server, side: Side,
     return Order(
         scheme=server.scheme, host=server.setup.host, port=server.setup.port, pages=pages,
         clients=cell.concurrency, seconds=stage.seconds,
-        threads=block.threads or side.cpu_count(), keep_alive=block.keep_alive,
+        threads=block.threads or side.cpu_count(), keep_alive=block.keep_alive, streams=block.streams,
         requests=block.requests or None, requests_each=block.requests_each,
         connections=block.connections, timeline=cell.tool == "users",
         seed=start * 100 + 1)
@@ -128,7 +128,7 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
         clients=max(cell.concurrency, idle), profile=cell.block.profile,
         prespawned=cell.block.prespawned, rules=cell.block.rules,
         redirects=cell.block.redirects, quota=cell.block.quota, affinity=cell.affinity,
-        feature=cell.feature,
+        feature=cell.feature, http2=cell.tool == "streams",
         slower_ns=stage.slower_ns.get(cell.server, 0))
     folder.mkdir(parents=True)
     folder.chmod(0o777)

@@ -21,7 +21,9 @@ IDLE_PER_S = 1500.0
 # Each process of an embedded application loads its framework.
 APPLICATION_S = 0.4
 # The feature of the server that a page requires.
-PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "menu": "ssi", "parts": "ssi", "site-cgi": "cgi", "app": "app", "text": "gzip", "private": "login",
+PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "menu": "ssi", "parts": "ssi", "site-cgi": "cgi",
+                 "app": "app", "hello": "app", "text": "gzip", "prose-gzip": "gzip",
+                 "prose-br": "brotli", "prose-zstd": "zstd", "replaced": "substitute", "private": "login",
                  "hosts": "hosts", "aliases": "hosts", "proxied": "proxied",
                  "proxied-unix": "proxied", "proxied-large": "proxied", "responder": "fastcgi",
                  "php": "php"}
@@ -66,7 +68,7 @@ class Planned:
             return cost - seconds + JMETER_S
         if self.tool == "idle":
             return OVERHEAD_S + 2.0 + self.block.connections / IDLE_PER_S
-        prespawned = self.page == "app" and self.server == "apache-prefork"
+        prespawned = self.feature == "app" and self.server == "apache-prefork"
         return cost + (self.block.prespawned * APPLICATION_S if prespawned else 0.0)
 
     @property
@@ -79,6 +81,9 @@ class Planned:
             return f"{self.concurrency} clients, a full handshake each time"
         if block.requests_each:
             return f"{self.tool}, {self.concurrency} users, {block.requests_each} requests each"
+        if self.tool == "streams":
+            return f"h2load, {self.concurrency} connections with {block.streams} streams each, " \
+                f"{TRAFFICS[self.asks].words}"
         who = (f"{self.concurrency} connections" if block.keep_alive
                else f"{self.concurrency} clients, a new connection for each request")
         what = "pages in random order" if self.page == "mixed" else TRAFFICS[self.asks].words
@@ -88,7 +93,7 @@ class Planned:
     @property
     def needs(self) -> list[str]:
         """The features that its server needs besides static files."""
-        return needs(self.page, self.scheme, self.log, self.htaccess)
+        return needs(self.page, self.scheme, self.log, self.htaccess, self.tool)
 
 
 @dataclass(frozen=True)
@@ -175,10 +180,12 @@ def _joined(values: list[Value]) -> str:
 
 def _takes_part(kind: type[Server], block: Block) -> bool:
     """Whether the block has a cell of this server that could have a figure."""
-    return any(_makes_sense(kind, page, scheme, log, htaccess, _affinity(kind, affinity))
-               and not any(map(kind.lacks, needs(page, scheme, log, htaccess)))
-               for page, scheme, log, htaccess, affinity in itertools.product(
-                   block.page, block.scheme, block.log, block.htaccess, block.affinity))
+    return any(_makes_sense(kind, wanted, _affinity(kind, affinity))
+               and not any(map(kind.lacks, wanted))
+               for wanted, affinity in itertools.product(
+                   itertools.starmap(needs, itertools.product(
+                       block.page, block.scheme, block.log, block.htaccess, block.tool)),
+                   block.affinity))
 
 
 def _affinity(kind: type[Server], wanted: str) -> str:
@@ -202,7 +209,7 @@ def _cells(spec: Spec, block: Block, kinds: dict[str, type[Server]], quick: bool
                 block.concurrency, counts, block.load_percent):
             tool, page, asks, scheme, log, htaccess, wanted, clients, count, percent = values
             affinity = _affinity(kind, wanted)
-            if not _makes_sense(kind, page, scheme, log, htaccess, affinity):
+            if not _makes_sense(kind, needs(page, scheme, log, htaccess, tool), affinity):
                 continue
             every: dict[str, Value] = {
                 "scenario": block.scenario, "tool": tool, "page": page, "asks": asks,
@@ -233,21 +240,21 @@ def _cpu_counts(block: Block, quick: bool, cpus: int, side_cpus: int) -> list[in
     return [count for count in counts if count is None or count <= cpus]
 
 
-def needs(page: str, scheme: str, log: str, htaccess: str) -> list[str]:
+def needs(page: str, scheme: str, log: str, htaccess: str, tool: str) -> list[str]:
     """The server features that a cell requires."""
     found = [PAGE_FEATURES[page]] if page in PAGE_FEATURES else []
     found += ["tls"] if scheme == "https" else []
     found += ["log"] if log != "off" else []
+    found += ["http2"] if tool == "streams" else []
     return found + (["htaccess"] if htaccess != "none" else [])
 
 
-def _makes_sense(kind: type[Server], page: str, scheme: str, log: str, htaccess: str,
-                 affinity: str) -> bool:
+def _makes_sense(kind: type[Server], wanted: list[str], affinity: str) -> bool:
     """Whether the server has the features of the cell. What it lacks by design is no cell."""
     if affinity in ("taskset", "own", "bound") and \
             kind.can("affinity") != (affinity in ("own", "bound")):
         return False
-    return all(kind.can(feature) for feature in needs(page, scheme, log, htaccess))
+    return all(map(kind.can, wanted))
 
 
 def _fits(cell: Planned, selector: dict[str, Value]) -> bool:

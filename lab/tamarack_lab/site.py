@@ -13,8 +13,9 @@ SEED = 1
 FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
 # The names that an experiment may request.
-PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "site", "folders", "indexes", "text",
-         "private", "rules", "moved", "posts", "many", "many-8k", "hosts", "aliases",
+PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "hello", "site", "folders", "indexes", "text",
+         "private", "rules", "moved", "posts", "many", "many-8k", "hosts", "aliases", "few", "prose", "prose-gzip",
+         "prose-br", "prose-zstd", "replaced",
          "menu", "parts", "whole", "site-cgi", "proxied", "proxied-unix", "proxied-large", "responder", "php")
 # Created only for runs that request them: each is thousands of files, or a large one.
 LARGE = frozenset({"many", "many-8k", "hosts", "aliases", "proxied-large"})
@@ -26,12 +27,16 @@ SITE_FOLDERS, SITE_SUBFOLDERS, SITE_FILES = 10, 5, 2_000
 # Pages of many files in one folder, and the size of each in KiB.
 MANY_FILES, MANY_KIB = 60_000, {"many": 1, "many-8k": 8}
 HOSTS = 5_000
+# As many as a page has assets.
+FEW_FILES = 64
 # Names of pages behind a proxy, which all have the same body, and the size of a large one.
 PROXIED_PAGES, PROXIED_BYTES, PROXIED_PART = 2_000, 16 << 20, b"tamarack"
 PRIVATE_FILES = 100
 RULES_FILES, REDIRECTS, POSTS = 500, 100, 500
 # A page that is worth compressing.
-TEXT_BYTES = 8 * 1024
+TEXT_BYTES, PROSE_BYTES = 8 * 1024, 20 * 1024
+# What is replaced on a page, and by what, in this order.
+REPLACED = (("rack", "RACK"), ("server", "machine"), ("page", "leaf"))
 SYLLABLES = ("ta", "ma", "rack", "larch", "ser", "ver", "page", "the", "of", "and")
 
 CGI = """\
@@ -160,13 +165,16 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
         "cgi": (Page("/cgi-bin/lab.cgi", None, b"lab\n"),),
         "ssi": (Page("/ssi/page.shtml", None, PART.encode()),),
         "app": (Page("/time", None, b"The time is "),),
+        "hello": (Page("/hello", b"hello\n"),),
         "site": _files(documents, chance, "/site", SITE_FILES),
         "folders": tuple(Page(folder, None) for folder in _folders("/site")),
         "indexes": tuple(_file(documents, f"{folder}/", _text(chance, 1024), "index.html")
                          for folder in _folders("/site")),
         "text": (_file(documents, "/text.html", _prose(chance, TEXT_BYTES)),),
+        **_coded(documents, _prose(chance, PROSE_BYTES).replace(b"<p>", b"\n<p>")),
         "private": _files(documents, chance, "/private", PRIVATE_FILES),
     }
+    pages["few"] = pages["site"][:FEW_FILES]
     # The same of a server that runs scripts.
     pages["site-cgi"] = pages["site"]
     pages |= _rules(documents, chance)
@@ -275,6 +283,16 @@ def _prose(chance: random.Random, size: int) -> bytes:
     words = ("".join(chance.choices(SYLLABLES, k=chance.randint(1, 3))) for _ in range(size))
     text = "".join(f"<p>{word} " if chance.random() < 0.02 else f"{word} " for word in words)
     return text.encode()[:size]
+
+
+def _coded(documents: Path, text: bytes) -> dict[str, tuple[Page, ...]]:
+    """A page as it is, for each coding, and with words replaced."""
+    replaced = text
+    for word, by in REPLACED:
+        replaced = replaced.replace(word.encode(), by.encode())
+    plain = _file(documents, "/prose.html", text)
+    return {**{name: (plain,) for name in ("prose", "prose-gzip", "prose-br", "prose-zstd")},
+            "replaced": (replace(plain, body=replaced),)}
 
 
 def _text(chance: random.Random, size: int) -> bytes:

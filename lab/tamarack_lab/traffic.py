@@ -42,6 +42,9 @@ class Kind:
         if self.status == 206:
             return "" if body == (page.body or b"")[:RANGE_BYTES] else "with wrong bytes"
         if self.status == 200 and self.method == "GET":
+            if coding in ("br", "zstd"):
+                # Python has no decoder of its own: as many bytes as a compressed page has.
+                return "" if 0 < len(body) < page.length // 2 else "with wrong bytes"
             whole = gzip.decompress(body) if coding == "gzip" else body
             return "" if page.fits(whole) else "with wrong bytes"
         return ""
@@ -115,6 +118,22 @@ BROWSER = (
     "Referer: http://{host}{from}",
     "Cookie: session={n}; theme=light",
 )
+# The head that Chromium sends for an asset of a page.
+CHROMIUM = (
+    "sec-ch-ua: \"Chromium\";v=\"128\", \"Not;A=Brand\";v=\"24\"",
+    "sec-ch-ua-mobile: ?0",
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/128.0.0.0 Safari/537.36",
+    "sec-ch-ua-platform: \"Linux\"",
+    "Accept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+    "Sec-Fetch-Site: same-origin",
+    "Sec-Fetch-Mode: no-cors",
+    "Sec-Fetch-Dest: image",
+    "Referer: https://{host}{from}",
+    "Accept-Encoding: gzip, deflate, br, zstd",
+    "Accept-Language: en-US,en;q=0.9",
+    "Cookie: session={n}; theme=light",
+)
 VERSION = Kind("version", target="{path}?ver={n}")
 MODIFIED = Kind("modified", status=304, fields=("If-Modified-Since: {modified}",))
 MATCH = Kind("match", status=304, fields=("If-None-Match: {etag}",))
@@ -141,6 +160,7 @@ TRAFFICS: dict[str, Traffic] = {one.name: one for one in (
              _weighed(GONE, 4), _weighed(UNKNOWN, 2)), BROWSER),
     _each_different("plain", "files at random", GET),
     _each_different("version", "files at random, a query in each URL", VERSION),
+    Traffic("chromium", "files in turn, a query in each URL", (VERSION,), CHROMIUM, True),
     _each_different("range", f"{RANGE_BYTES} bytes of files at random",
                     Kind("range", 206, fields=(f"Range: bytes=0-{RANGE_BYTES - 1}",))),
     _each_different("modified", "If-Modified-Since for files at random", MODIFIED),
@@ -155,6 +175,11 @@ TRAFFICS: dict[str, Traffic] = {one.name: one for one in (
     _each_different("turn", "files in turn", GET, in_turn=True),
     _each_different("gzip", "a page that is compressed, a query in each URL",
                     Kind("gzip", target="{path}?ver={n}", coding="gzip")),
+    _each_different("brotli", "a page that is compressed, a query in each URL",
+                    Kind("brotli", target="{path}?ver={n}", coding="br")),
+    _each_different("zstd", "a page that is compressed, a query in each URL",
+                    Kind("zstd", target="{path}?ver={n}", fields=("Accept-Encoding: zstd",),
+                         coding="zstd")),
     _each_different("login", "files at random, with a name and a password",
                     Kind("login", fields=(f"Authorization: Basic {LOGIN.token}",))),
 )}

@@ -29,4 +29,12 @@ def make():
         return config.make_wsgi_app()
 
 
-application = make()
+PYRAMID = make()
+
+
+def application(environ, start_response):
+    """A page without any framework, which shows what the server costs, and Pyramid's."""
+    if environ["PATH_INFO"] == "/hello":
+        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "6")])
+        return [b"hello\n"]
+    return PYRAMID(environ, start_response)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import answer
 from .ab import Ab
-from .h2load import H2load
+from .h2load import H2load, Streams
 from .hammer import Open, Users, Hammer
 from .handshakes import Handshakes
 from .idle import Idle
@@ -14,6 +14,6 @@ from .tool import Count, Order, Tool
 from .wrk import Wrk
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
-    Wrk(), Ab(), H2load(), Oha(), Hammer(), Open(), Users(), Jmeter(), Handshakes(), Idle())}
+    Wrk(), Ab(), H2load(), Streams(), Oha(), Hammer(), Open(), Users(), Jmeter(), Handshakes(), Idle())}
 
 __all__ = ["TOOLS", "Count", "Order", "Tool", "answer"]

@@ -6,9 +6,6 @@ TEMPLATE` with the line ends of the head escaped, `page PATH HOST LENGTH HASH`.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import threading
 from pathlib import Path
 
 from .. import compiled
@@ -17,15 +14,7 @@ from .tool import Order
 
 def file(order: Order) -> Path:
     """The order's file, named by its contents: runs with the same requests share it."""
-    text = written(order)
-    name = f"heads-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    path = compiled.folder() / name
-    if not path.exists():
-        # Threads of one load may write it at the same time.
-        fresh = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        fresh.write_text(text)
-        fresh.rename(path)
-    return path
+    return compiled.written("heads", written(order))
 
 
 def written(order: Order) -> str:

@@ -33,6 +33,8 @@ class Order:
     seconds: float
     threads: int = 1
     keep_alive: bool = True
+    # Requests at a time on each connection (HTTP/2).
+    streams: int = 1
     # Requests in total, requests of each client, requests per second: if not a time.
     requests: int | None = None
     requests_each: int | None = None

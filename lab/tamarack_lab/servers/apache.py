@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from . import pools
+from ..site import REPLACED
 from .base import Server, first_line, output_of
 
 MODULES = Path("/usr/lib/apache2/modules")
@@ -30,7 +31,7 @@ TypesConfig {types}
 {pools}MaxConnectionsPerChild 0
 ListenBacklog 4096
 Timeout 60
-{affinity}{fair}{log}{rules}{redirects}DocumentRoot {documents}
+{affinity}{fair}{http2}{log}{rules}{redirects}DocumentRoot {documents}
 <Directory />
     Options FollowSymLinks
     AllowOverride None
@@ -93,6 +94,19 @@ GZIP = """\
 AddOutputFilterByType DEFLATE text/html text/plain text/xml text/css text/javascript
 """
 
+# With their default qualities.
+BROTLI = """\
+AddOutputFilterByType BROTLI_COMPRESS text/html
+"""
+ZSTD = """\
+AddOutputFilterByType ZSTD text/html
+"""
+SUBSTITUTE = """\
+<Files prose.html>
+    AddOutputFilterByType SUBSTITUTE text/html
+{substitutions}</Files>
+"""
+
 LOGIN = """\
 <Directory {documents}/private>
     AuthType Basic
@@ -117,7 +131,8 @@ PHP = """\
 """
 # The modules of each feature.
 MODULES_OF = {"cgi": ("cgid",), "ssi": ("include",), "app": ("wsgi",),
-              "proxied": ("proxy", "proxy_http"), "fastcgi": ("proxy", "proxy_fcgi"),
+              "proxied": ("proxy", "proxy_http"), "fastcgi": ("proxy", "proxy_fcgi"), "brotli": ("brotli",), "zstd": ("zstd",),
+              "substitute": ("substitute",),
               "php": ("proxy", "proxy_fcgi")}
 
 HOST = """\
@@ -164,8 +179,9 @@ class Apache(Server):
 
     program = "apache2"
     packages: ClassVar[tuple[str, ...]] = ("apache2",)
-    features = frozenset({"tls", "log", "htaccess", "cgi", "ssi", "app", "gzip", "login", "hosts",
-                          "proxied", "fastcgi", "php"})
+    features = frozenset({"tls", "log", "http2", "htaccess", "cgi", "ssi", "app", "gzip", "login",
+                          "brotli", "substitute",
+                          "hosts", "proxied", "fastcgi", "php"})
     shape: ClassVar[str] = ""
 
     @classmethod
@@ -194,6 +210,8 @@ class Apache(Server):
         names = [f"mpm_{self.shape}", *DEBIAN_SET]
         if self.setup.tls:
             names += ["socache_shmcb", "ssl"]
+        if self.setup.http2:
+            names.append("http2")
         if self.setup.redirects or self.setup.page in REWRITTEN:
             names.append("rewrite")
         if self.setup.feature == "cgi" and self.shape == "prefork":
@@ -212,7 +230,10 @@ class Apache(Server):
         words["daemons"] = "" if embedded else APP_DAEMONS.format(
             **words, processes=2 * len(setup.cpus) + 1)
         features = {"cgi": CGI, "ssi": SSI, "app": APP, "gzip": GZIP, "login": LOGIN,
-                    "hosts": self._hosts(), "proxied": PROXIED, "fastcgi": FASTCGI, "php": PHP}
+                    "hosts": self._hosts(), "proxied": PROXIED, "fastcgi": FASTCGI, "php": PHP,
+                    "brotli": BROTLI, "zstd": ZSTD, "substitute": SUBSTITUTE}
+        words["substitutions"] = "".join(
+            f"    Substitute s/{word}/{by}/n\n" for word, by in REPLACED)
         words["passwords"] = site.passwords
         words["behind"] = setup.behind
         if setup.feature == "proxied":
@@ -226,6 +247,7 @@ class Apache(Server):
             pools=pools.lines(self.shape, setup), affinity=self.affinity_lines(),
             rules="".join(RULE.format(number=number) for number in range(setup.rules)),
             redirects=self._redirects(),
+            http2="Protocols h2 h2c http/1.1\n" if setup.http2 else "",
             fair=FAIR if setup.profile == "fit" else "",
             log=LOG.format(**words) if setup.log else "",
             override="All" if setup.htaccess else "None",

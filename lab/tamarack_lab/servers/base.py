@@ -53,6 +53,7 @@ class Setup:
     address: str = "127.0.0.1"
     tls: bool = False
     log: bool = False
+    http2: bool = False
     htaccess: bool = False
     # Connections to hold at once without waiting.
     clients: int = 64
@@ -61,7 +62,8 @@ class Setup:
     # mask: nothing but the mask; off, taskset, own, bound: the server's own affinity switched off,
     # its workers pinned by hand, its own affinity switched on, and bound permanently.
     affinity: str = "mask"
-    # static, or what the page exercises: cgi, ssi, app, gzip, login, hosts, proxied, fastcgi, php.
+    # static, or what the page exercises: cgi, ssi, app, gzip, brotli, zstd,
+    # substitute, login, hosts, proxied, fastcgi, php.
     feature: str = "static"
     # The requested pages, and the traffic that requests them.
     page: str = "1k"
@@ -95,7 +97,8 @@ class Server:
     # The program, and its packages.
     program: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
-    # Of: tls, log, htaccess, cgi, ssi, app, gzip, login, hosts, proxied, fastcgi, php, affinity (has
+    # Of: tls, log, http2, htaccess, cgi, ssi, app, gzip, brotli, zstd, substitute,
+    # login, hosts, proxied, fastcgi, php, affinity (has
     # its own).
     features: ClassVar[frozenset[str]] = frozenset()
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM

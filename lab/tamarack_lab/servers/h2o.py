@@ -38,7 +38,7 @@ class H2o(Server):
     label = "h2o"
     program = "h2o"
     packages = ("h2o",)
-    features = frozenset({"tls", "log", "gzip", "hosts"})
+    features = frozenset({"tls", "log", "http2", "gzip", "hosts"})
 
     def configure(self) -> list[str]:
         """Writes h2o.conf."""

@@ -102,7 +102,7 @@ class Nginx(Server):
     label = "nginx"
     program = "nginx"
     packages = ("nginx",)
-    features = frozenset({"tls", "log", "ssi", "affinity", "gzip", "login", "hosts", "proxied",
+    features = frozenset({"tls", "log", "http2", "ssi", "affinity", "gzip", "login", "hosts", "proxied",
                           "fastcgi", "php"})
 
     @classmethod
@@ -132,7 +132,7 @@ class Nginx(Server):
             workers=self.workers(), folder=folder, address=setup.address, port=setup.port,
             affinity=f"worker_cpu_affinity {masks};\n" if setup.affinity in ("own", "bound") else "",
             connections=setup.clients * 2 + 1024, documents=site.documents,
-            tls=" ssl" if setup.tls else "", certificate=certificate if setup.tls else "",
+            tls=(" ssl" if setup.tls else "") + (" http2" if setup.http2 else ""), certificate=certificate if setup.tls else "",
             reuse=" reuseport" if self.workers() > 1 else "",
             log=f"{folder}/access.log combined buffer=64k" if setup.log else "off",
             kept=self._kept(), descriptors=65536 + 2 * len(setup.pages),

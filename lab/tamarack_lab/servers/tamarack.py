@@ -15,11 +15,11 @@ ROOT = Path(__file__).parent.parent.parent.parent
 # --tamarack PATH sets it, for this process and all its children.
 VARIABLE = "TAMARACK"
 # Feature → the module that implements it.
-MODULES = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
-           "log": "mod_log_config", "affinity": "core.c", "proxied": "mod_proxy_http",
-           "fastcgi": "mod_proxy_fcgi", "php": "mod_proxy_fcgi"}
+MODULES = {"cgi": "mod_cgi", "app": "mod_wsgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
+           "log": "mod_log_config", "http2": "mod_http2", "affinity": "core.c", "proxied": "mod_proxy_http",
+           "fastcgi": "mod_proxy_fcgi", "zstd": "mod_zstd", "brotli": "mod_brotli",
+           "substitute": "mod_substitute", "php": "mod_proxy_fcgi"}
 BUILT = re.compile(r"^(?:Server built|Compiler|Profile).*$", re.MULTILINE)
-WAITING = ("cgi", "ssi")
 
 
 class Tamarack(Apache):
@@ -58,20 +58,9 @@ class Tamarack(Apache):
 
     @classmethod
     def can(cls, feature: str) -> bool:
-        """By the compiled modules; rows whose module is missing are kept, and shown."""
-        if feature == "app":
-            return False
+        """By the compiled modules."""
         module = MODULES.get(feature)
-        return feature in WAITING or not cls.path() or module is None or \
-            module in _modules(cls.path() or "")
-
-    @classmethod
-    def lacks(cls, feature: str) -> str:
-        """Modules that are planned."""
-        module = MODULES.get(feature, "")
-        if feature not in WAITING or not cls.path() or module in _modules(cls.path() or ""):
-            return ""
-        return f"absent: Tamarack has no {module} yet"
+        return not cls.path() or module is None or module in _modules(cls.path() or "")
 
     @classmethod
     def missing_module(cls, feature: str) -> str:
@@ -128,22 +117,3 @@ class TamarackPrefork(Tamarack):
     name = "tamarack-prefork"
     label = "Tamarack prefork"
     shape = "prefork"
-
-
-class TamarackWsgi(Tamarack):
-    """Its own WSGI: a row without a figure yet."""
-
-    name = "tamarack-wsgi"
-    label = "Tamarack mod_wsgi"
-    shape = "prefork"
-
-    @classmethod
-    def absent(cls) -> str:
-        """Until the module exists."""
-        return "" if "mod_wsgi" in _modules(cls.path() or "") else \
-            "absent: Tamarack has no WSGI of its own yet"
-
-    @classmethod
-    def can(cls, feature: str) -> bool:
-        """Planned, so that the row is shown."""
-        return feature in ("static", "app")
