@@ -52,7 +52,7 @@ pub use dependencies::Dependencies;
 pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, Unhosted};
-pub use origin::{Depth, MainRequest};
+pub use origin::{Depth, MainRequest, UsedLogin};
 pub use resource::{Proxied, Resource};
 pub use response::{LateTrailers, Response};
 pub use traffic::Traffic;

@@ -31,7 +31,12 @@ pub struct MainRequest {
     pub user: Option<Vec<u8>>,
     /// The authentication type of the main request's user.
     pub auth_type: Option<Cow<'static, str>>,
+    /// [`Request::has_used_login`] of the main request.
+    pub has_used_login: bool,
 }
+
+/// Marks a request whose credentials were correct and are valid for one request.
+pub struct UsedLogin;
 
 /// The depth of internal redirects and subrequests (`LimitInternalRecursion`).
 #[derive(Clone, Debug, Default)]
@@ -73,6 +78,25 @@ impl Request {
     /// The target as the client sent it, before internal redirects.
     pub fn original_target(&self) -> &[u8] {
         &self.original().head.unparsed_uri
+    }
+
+    /// Method and target in the client's own request line, of whatever request this is a part.
+    pub fn clients_line(&self) -> (&[u8], &[u8]) {
+        let line = self.head.request_line.trim_ascii();
+        let end = |word: &[u8]| word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
+        let (method, rest) = line.split_at(end(line));
+        let target = rest.trim_ascii_start();
+        (method, target.get(..end(target)).unwrap_or_default())
+    }
+
+    /// Whether credentials that are valid once were used by this request, by one that it was
+    /// redirected from, or by the main request.
+    pub fn has_used_login(&self) -> bool {
+        let prevs = std::iter::successors(Some(self), |request| request.prev.as_deref());
+        prevs.into_iter().any(|request| {
+            request.kept::<UsedLogin>().is_some()
+                || request.main.as_ref().is_some_and(|main| main.has_used_login)
+        })
     }
 
     /// The request as received, before internal redirects.

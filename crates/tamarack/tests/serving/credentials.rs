@@ -47,10 +47,14 @@ fn parameter<'f>(field: &'f str, name: &str) -> &'f str {
     rest.split('"').next().unwrap()
 }
 
-/// Credentials for a challenge, or for the nonce that followed it.
+/// Credentials of a GET for a challenge, or for the nonce that followed it.
 fn credentials(challenge: &str, nonce: &str, path: &str, count: u32) -> String {
+    credentials_of("GET", challenge, nonce, path, count)
+}
+
+fn credentials_of(method: &str, challenge: &str, nonce: &str, path: &str, count: u32) -> String {
     let hash = md5("alice:Realm:test");
-    let of = md5(&format!("GET:{path}"));
+    let of = md5(&format!("{method}:{path}"));
     let response = md5(&format!("{hash}:{nonce}:{count:08x}:abc:auth:{of}"));
     let opaque = match challenge.contains("opaque=") {
         true => format!(", opaque=\"{}\"", parameter(challenge, "opaque")),
@@ -61,6 +65,56 @@ fn credentials(challenge: &str, nonce: &str, path: &str, count: u32) -> String {
          uri=\"{path}\", response=\"{response}\", qop=auth, nc={count:08x}, cnonce=\"abc\"\
          {opaque}\r\n"
     )
+}
+
+#[test]
+fn digests_of_subrequests_are_for_the_clients_request_and_counted() {
+    let users = format!("alice:Realm:{}\n", md5("alice:Realm:test"));
+    let digest = "AuthType Digest\nAuthName Realm\nAuthUserFile @USERS@\nRequire valid-user\n";
+    let config = format!(
+        "<Location /index>\nAuthDigestNcCheck On\nAuthDigestNonceLifetime 0\n</Location>\n\
+         <Files index.html>\n{digest}</Files>\n<Files inner.html>\n{digest}</Files>\n\
+         <Files page.shtml>\nOptions +Includes\nSetOutputFilter INCLUDES\n</Files>\n\
+         <Location /error>\n{digest}ErrorDocument 404 /document/inner.html\n</Location>\n"
+    );
+    let mut site =
+        site("credentials-inner", &["auth_digest", "dir", "include", "mime"], &users, &config);
+    for folder in ["htdocs/index", "htdocs/document"] {
+        std::fs::create_dir(site.path(folder)).unwrap();
+    }
+    site.write("htdocs/index/index.html", "index");
+    site.write("htdocs/document/inner.html", "inner");
+    site.write("htdocs/page.shtml", "[<!--#include virtual=\"/document/inner.html\" -->]");
+    site.start();
+    let challenge = |path: &str| {
+        let refused = get(&site, path, "");
+        assert_eq!(refused.status, 401, "{path}");
+        refused.field("WWW-Authenticate").unwrap().to_owned()
+    };
+    // What an index file has accepted is used, as if it had been asked for.
+    let asked = challenge("/index/");
+    let login = credentials(&asked, parameter(&asked, "nonce"), "/index/", 1);
+    assert_eq!(get(&site, "/index/", &login).status, 200);
+    assert_eq!(get(&site, "/index/", &login).status, 401);
+    let asked = challenge("/index/");
+    let other = credentials(&asked, parameter(&asked, "nonce"), "/other", 1);
+    assert_eq!(get(&site, "/index/", &other).status, 400);
+
+    // Credentials for the included file are none for the page.
+    let asked = challenge("/document/inner.html");
+    let nonce = parameter(&asked, "nonce");
+    let login = credentials(&asked, nonce, "/document/inner.html", 1);
+    assert_eq!(get(&site, "/document/inner.html", &login).body, b"inner");
+    let page = get(&site, "/page.shtml", &login);
+    assert!(!page.text().contains("inner"), "{}", page.text());
+    let login = credentials(&asked, nonce, "/page.shtml", 1);
+    assert_eq!(get(&site, "/page.shtml", &login).text(), "[inner]");
+
+    // The method is the client's, of an error document as well.
+    let login = credentials_of("POST", &asked, nonce, "/error/none", 1);
+    let head = "POST /error/none HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0";
+    let answer = ask(&site, &format!("{head}\r\n{login}\r\n"));
+    assert_eq!((answer.status, answer.text()), (404, "inner".to_owned()));
 }
 
 #[test]

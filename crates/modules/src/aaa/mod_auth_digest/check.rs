@@ -7,12 +7,12 @@ use bstr::{BStr, BString};
 use md5::{Digest, Md5};
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
-use server::request::Request;
+use server::request::{Request, UsedLogin};
 
 use super::challenge::{Opaque, ask, fresh, name_of_sent};
 use super::clients::{Client, Counted};
 use super::field::{Credentials, Sent, read};
-use super::target::{first, refuse_target};
+use super::target::refuse_target;
 use super::{AuthDigest, Own, nonce, own};
 use crate::aaa::mod_auth_basic::is_forward;
 use crate::aaa::mod_authn_core::{auth_type, realm};
@@ -21,9 +21,6 @@ use crate::aaa::provider::{AUTHN, AuthnProvider, RealmHash};
 
 /// How long before its end a nonce is replaced, microseconds (`NEXTNONCE_DELTA`).
 const RENEWAL_US: u64 = 30_000_000;
-
-/// Marks a request whose login was correct and has been counted.
-struct Accepted;
 
 pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Request) -> Step<'r> {
     let Some(kind) = auth_type(request).filter(|kind| kind.eq_ignore_ascii_case(b"Digest")) else {
@@ -55,7 +52,8 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
         match check(request, &own, &sent, &realm).await {
             Ok((hash, client)) => {
                 add_info(request, &own, &sent, &hash, client);
-                request.keep(Accepted);
+                request.change_main(Box::new(|main| main.keep(UsedLogin)));
+                request.keep(UsedLogin);
                 Verdict::Ok
             }
             Err(Refusal::Status(status)) => Verdict::Status(status),
@@ -148,7 +146,7 @@ async fn check(
         );
         return Err(log(request, 10560, what));
     }
-    let method = &first(request).head.method_name;
+    let (method, _) = request.clients_line();
     let wanted = response(&hash, sent, &[method, &b":"[..], &sent.uri].concat());
     if verify_slices_are_equal(&wanted, &sent.response.to_ascii_lowercase()).is_err() {
         return Err(log(request, 1794, format_args!("user {user}: password mismatch: {uri}")));
@@ -246,7 +244,7 @@ fn check_nonce(
     if !own.knows_clients() {
         return Ok(None);
     }
-    if is_counted(request) {
+    if request.has_used_login() {
         return Ok(None);
     }
     let Opaque::Of(client, _) = Opaque::of(sent.opaque.as_deref()) else {
@@ -283,19 +281,6 @@ fn check_nonce(
         }
     }
     Ok(Some(client))
-}
-
-/// Whether the login of a request was counted before: by the request that it was redirected from,
-/// or by the main request.
-fn is_counted(request: &Request) -> bool {
-    let mut of = Some(request);
-    while let Some(request) = of {
-        if request.main.is_some() || request.kept::<Accepted>().is_some() {
-            return true;
-        }
-        of = request.prev.as_deref();
-    }
-    false
 }
 
 /// Adds the field that proves to the client that the server knows its password.

@@ -3,29 +3,16 @@
 use bstr::BStr;
 use server::log::Level;
 use server::request::Request;
-use wire::method::Method;
 use wire::uri::{Slashes, Target, unescape_query, unescape_url};
 
 use super::AuthDigest;
 use super::field::Credentials;
 
-/// The request that a client has sent, of those that it was redirected to.
-pub(super) fn first(request: &Request) -> &Request {
-    let mut first = request;
-    while let Some(prev) = &first.prev {
-        first = prev;
-    }
-    first
-}
-
-/// The status if the URI of the credentials is not that of the request.
+/// The status if the URI of the credentials is not that of the client's request, which may be one
+/// for something else that includes this one.
 pub(super) fn refuse_target(request: &Request, sent: &Credentials) -> Option<u16> {
-    if request.main.is_some() {
-        // The credentials were compared with the main request.
-        return None;
-    }
-    let asked = &first(request).head.unparsed_uri;
-    if *asked == sent.uri {
+    let (method, asked) = request.clients_line();
+    if asked == sent.uri {
         return None;
     }
     let shown = BStr::new(&sent.uri);
@@ -34,10 +21,11 @@ pub(super) fn refuse_target(request: &Request, sent: &Credentials) -> Option<u16
         request.log::<AuthDigest>(Level::Error, 1783, message);
         return Some(400);
     };
-    if request.head.method != Method::CONNECT && is_same(request, &target, asked) {
+    let is_connect = method == b"CONNECT";
+    if !is_connect && is_same(request, &target, asked) {
         return None;
     }
-    let number = if request.head.method == Method::CONNECT { 1785 } else { 1786 };
+    let number = if is_connect { 1785 } else { 1786 };
     let asked = BStr::new(asked);
     let message = format_args!("uri mismatch - <{shown}> does not match request-uri <{asked}>");
     request.log::<AuthDigest>(Level::Error, number, message);
