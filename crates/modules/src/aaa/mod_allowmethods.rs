@@ -41,6 +41,9 @@ impl Module for Allowmethods {
     fn hooks(hooks: &mut Hooks<'_, Self>) {
         let restricts = |bound: Bound<'_, Self>| !bound.dir.allowed.or(MethodSet::EMPTY).is_empty();
         hooks.on(Phase::AccessChecker, Rank::REALLY_FIRST, restricts, check).pure();
+        // Apache's module is one of the old kind: where it is loaded, access is checked again for
+        // each other URI.
+        hooks.merges_by_uri();
     }
 }
 

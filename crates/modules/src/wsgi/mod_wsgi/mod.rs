@@ -151,6 +151,8 @@ impl Module for Wsgi {
             |bound| bound.dir.access.is_set(),
             access::check,
         );
+        // The script decides by the URI.
+        hooks.merges_by_uri();
         hooks.provider::<AuthnProvider>(AUTHN, "wsgi", Arc::new(access::Passwords));
         hooks.provider(AUTHZ, "wsgi-group", AuthzProvider::new(access::parse_groups));
         hooks.post_config(start::check);
