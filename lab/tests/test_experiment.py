@@ -66,7 +66,7 @@ def test_a_full_quick_run_fits_into_its_time() -> None:
         made = plan.make(experiment.load(name), servers.kinds(), True, cpus=2, side_cpus=1)
         seconds[name] = 3 * sum(cell.cost_s(2.0, 0.5) for cell in [*made.cells, *made.twins])
     own = sum(seconds.pop(name) for name in OWN)
-    assert sum(seconds.values()) < 36 * 60 and own < 45 * 60
+    assert sum(seconds.values()) < 37 * 60 and own < 45 * 60
 
 
 @pytest.mark.parametrize(("wrong", "line", "said"), [

@@ -198,7 +198,8 @@ impl ResponseCache {
     /// changed meanwhile.
     pub fn store(&self, fill: Fill, request: &Request, path: &[u8], response: CachedResponse) {
         let engine = &request.engine;
-        let trace = request.depends.trace.clone().unwrap_or_default();
+        // Without a trace it is unknown what the response depends on.
+        let Some(trace) = request.depends.trace.clone() else { return };
         let validity = match fill {
             Fill::None => return,
             Fill::Paths => match Validity::from_facts(trace) {

@@ -280,6 +280,9 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         let fields = std::mem::take(&mut request.response.err_headers_out);
         let mut failed = std::mem::replace(request, *prev);
         request.response.err_headers_out = fields;
+        // The document's failure is part of the response, and what it depends on as well.
+        request.depends.trace = failed.depends.trace.take();
+        request.depends.pure = false;
         request.failed = failed.failed.take().or_else(|| {
             failed.response.body = Body::Empty;
             failed.response.filters.clear();
