@@ -3,7 +3,7 @@
 use crate::choice::{Choice, quoted};
 use crate::random::Random;
 use crate::requests;
-use crate::rows::{self, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
+use crate::rows::{self, BY_URI, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
 use crate::site::{Case, Content, File, Node, Site};
 use crate::{costly, features, tree, usual};
 
@@ -40,6 +40,9 @@ pub fn batch(seed: u64, number: u64) -> Vec<Case> {
         && choice.random.percent(LATER_PERCENT)
     {
         usual::future(&mut choice, &mut last.site, &mut last.requests);
+    }
+    if number.is_multiple_of(2) {
+        cases.iter_mut().for_each(|case| case.strip(&BY_URI.map(|(_, directive)| directive)));
     }
     cases
 }

@@ -11,6 +11,7 @@ use blackbox::program::{Program, Server};
 use blackbox::testfile::TestFile;
 use blackbox::tls::Tls;
 
+use crate::rows::BY_URI;
 use crate::site::{Case, Node, Seat};
 use crate::talk::talk_all;
 use crate::verdict::Verdict;
@@ -77,6 +78,11 @@ impl Setup {
             lines.push((number, file.config.lines().count() + 1));
             file.config.push_str(&case.site.config(Seat::Host(number)));
             file.tree.extend(case.site.tree(Seat::Host(number)));
+        }
+        for (module, directive) in BY_URI {
+            if !file.config.contains(directive) {
+                file.modules.retain(|other| other != module);
+            }
         }
         Setup { file, lines }
     }

@@ -83,6 +83,11 @@ const fn row(
     Row { module, name, phase, places, weight, words }
 }
 
+/// Modules that are loaded only where a site has a directive of theirs: loaded, they make both
+/// servers check access again for each URI of a request. Half of the rounds have none.
+pub const BY_URI: [(&str, &str); 2] =
+    [("allowmethods", "AllowMethods"), ("log_debug", "LogMessage")];
+
 /// The modules of all sites.
 pub const MODULES: [&str; 37] = [
     "access_compat",

@@ -121,6 +121,24 @@ pub struct Case {
     pub requests: Vec<Request>,
 }
 
+impl Case {
+    /// Removes the directives with these names from all of its configuration.
+    pub fn strip(&mut self, names: &[&str]) {
+        Node::strip(&mut self.site.global, names);
+        Node::strip(&mut self.site.config, names);
+        for file in &mut self.site.files {
+            if let Content::Htaccess(nodes) = &mut file.content {
+                Node::strip(nodes, names);
+            }
+        }
+        for request in &mut self.requests {
+            if let Some(Edit::Htaccess(_, nodes)) = &mut request.change {
+                Node::strip(nodes, names);
+            }
+        }
+    }
+}
+
 /// The position of a site in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Seat {
@@ -139,6 +157,14 @@ impl Node {
     /// A section.
     pub fn section(name: &str, words: impl Into<String>, children: Vec<Node>) -> Node {
         Node { name: name.to_owned(), words: words.into(), children: Some(children) }
+    }
+
+    /// Removes the directives with these names, inner ones as well.
+    pub fn strip(nodes: &mut Vec<Node>, names: &[&str]) {
+        nodes.retain(|node| !names.contains(&node.name.as_str()));
+        for children in nodes.iter_mut().filter_map(|node| node.children.as_mut()) {
+            Node::strip(children, names);
+        }
     }
 
     /// Calls `see` with each node, outer ones first.
