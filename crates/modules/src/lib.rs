@@ -49,8 +49,8 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<mpm::mpm_prefork::Prefork>(),
         module::<mpm::mpm_loop::Loop>(),
         module::<core::mod_macro::Macro>(),
-        module::<cache::mod_socache_shmcb::SocacheShmcb>(),
     ];
+    all.extend(cache::modules());
     all.extend(aaa::modules());
     all.push(module::<debugging::mod_dumpio::Dumpio>());
     all.extend(filters::modules());

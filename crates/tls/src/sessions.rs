@@ -152,12 +152,32 @@ impl SharedSessions {
         Tag(word(0..8), word(8..16))
     }
 
+    /// Stores an object of another kind than a session, which lasts as many seconds; false if it
+    /// is too long, or if other writers have all the slots where it may be.
+    pub fn store_for(&self, key: &[u8], value: &[u8], seconds: u64) -> bool {
+        let (now, tag) = (unix_seconds(), self.tag(key));
+        if !self.small.holds(value.len()) {
+            // An earlier, short one would be found first.
+            self.small.find(tag, now, true);
+        }
+        self.store_until(key, value, now, seconds)
+    }
+
+    /// Finds such an object.
+    pub fn look_up(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.find(key, unix_seconds(), false)
+    }
+
     fn store(&self, key: &[u8], value: &[u8], now: u64) -> bool {
+        self.store_until(key, value, now, self.timeout_seconds)
+    }
+
+    fn store_until(&self, key: &[u8], value: &[u8], now: u64, seconds: u64) -> bool {
         let tag = self.tag(key);
         [self.small, self.large]
             .into_iter()
             .find(|slots| slots.holds(value.len()))
-            .is_some_and(|slots| slots.put(tag, value, now, now + self.timeout_seconds))
+            .is_some_and(|slots| slots.put(tag, value, now, now.saturating_add(seconds)))
     }
 
     fn find(&self, key: &[u8], now: u64, remove: bool) -> Option<Vec<u8>> {

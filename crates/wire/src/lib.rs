@@ -21,11 +21,13 @@ pub mod ftp;
 pub mod h2;
 pub mod host;
 pub mod list;
+pub mod memcache;
 pub mod method;
 pub mod proxy_protocol;
 pub mod range;
 #[cfg(test)]
 mod recorded_tests;
+pub mod redis;
 pub mod request;
 pub mod response;
 mod scan;

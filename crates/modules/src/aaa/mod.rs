@@ -16,6 +16,7 @@ pub mod mod_authn_anon;
 pub mod mod_authn_core;
 pub mod mod_authn_dbm;
 pub mod mod_authn_file;
+pub mod mod_authn_socache;
 pub mod mod_authnz_fcgi;
 pub mod mod_authz_core;
 pub mod mod_authz_dbm;
@@ -40,6 +41,7 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_authn_core::AuthnCore>(),
         module::<mod_authn_dbm::AuthnDbm>(),
         module::<mod_authn_file::AuthnFile>(),
+        module::<mod_authn_socache::AuthnSocache>(),
         module::<mod_authnz_fcgi::AuthnzFcgi>(),
         module::<mod_authz_core::AuthzCore>(),
         module::<mod_authz_dbm::AuthzDbm>(),

@@ -15,11 +15,15 @@ use server::request::Request;
 
 use super::dbm::{self, Dbm, DbmConfig};
 use super::line::until;
+use super::mod_authn_socache;
 use super::password::{self, verified};
 use super::provider::{AUTHN, Authenticate, Authn, AuthnProvider, Login, Pending, RealmHash};
 
 /// `mod_authn_dbm.c`
 pub struct AuthnDbm;
+
+/// The name of the provider.
+const PROVIDER: &str = "dbm";
 
 impl Module for AuthnDbm {
     const NAME: &'static str = "authn_dbm_module";
@@ -46,7 +50,7 @@ impl Module for AuthnDbm {
     ];
 
     fn hooks(hooks: &mut Hooks<'_, AuthnDbm>) {
-        hooks.provider::<AuthnProvider>(AUTHN, "dbm", Arc::new(Users));
+        hooks.provider::<AuthnProvider>(AUTHN, PROVIDER, Arc::new(Users));
         hooks.every_second(|engine| verified::forget_old(engine.handle.clock().now_ms()));
     }
 }
@@ -83,6 +87,7 @@ impl Authenticate for Users {
         Pending::Wait(Box::pin(async move {
             match value(request, &login.user).await {
                 Ok(Some(kept)) => {
+                    mod_authn_socache::keep(request, PROVIDER, &login.user, None, &kept).await;
                     password::compare::<AuthnDbm>(request, &login.password, kept).await
                 }
                 Ok(None) => Authn::UserNotFound,
@@ -104,7 +109,10 @@ impl Authenticate for Users {
         Some(Pending::Wait(Box::pin(async move {
             let key = [user, b":", realm].concat();
             match value(request, &key).await {
-                Ok(Some(hash)) => RealmHash::Found(hash),
+                Ok(Some(hash)) => {
+                    mod_authn_socache::keep(request, PROVIDER, user, Some(realm), &hash).await;
+                    RealmHash::Found(hash)
+                }
                 Ok(None) => RealmHash::UserNotFound,
                 Err(Unread) => RealmHash::GeneralError,
             }

@@ -19,11 +19,15 @@ use server::module::Module;
 use server::request::Request;
 
 use super::line::{self, PASSWORD_LINE_LIMIT, TextLines, until};
+use super::mod_authn_socache;
 use super::password::{self, verified};
 use super::provider::{AUTHN, Authenticate, Authn, AuthnProvider, Login, Pending, RealmHash};
 
 /// `mod_authn_file.c`
 pub struct AuthnFile;
+
+/// The name of the provider.
+const PROVIDER: &str = "file";
 
 impl Module for AuthnFile {
     const NAME: &'static str = "authn_file_module";
@@ -39,7 +43,7 @@ impl Module for AuthnFile {
     .standing(Places::PER_DIR, Override::AUTH_CONFIG)];
 
     fn hooks(hooks: &mut Hooks<'_, AuthnFile>) {
-        hooks.provider::<AuthnProvider>(AUTHN, "file", Arc::new(PasswordFile));
+        hooks.provider::<AuthnProvider>(AUTHN, PROVIDER, Arc::new(PasswordFile));
         hooks.every_second(|engine| verified::forget_old(engine.handle.clock().now_ms()));
     }
 }
@@ -67,6 +71,9 @@ impl Authenticate for PasswordFile {
         login: &'r Login,
     ) -> Pending<'r, Authn> {
         let Some(file) = configured(request) else { return Pending::Now(Authn::GeneralError) };
+        if mod_authn_socache::is_kept(request, PROVIDER) {
+            return Pending::Wait(Box::pin(compare(request, login, file, AtOnce::Unread)));
+        }
         match at_once(request, &file, login) {
             AtOnce::Decided(found) => Pending::Now(found),
             known => Pending::Wait(Box::pin(compare(request, login, file, known))),
@@ -86,18 +93,22 @@ impl Authenticate for PasswordFile {
         let Some(file) = configured(request) else {
             return Some(Pending::Now(RealmHash::GeneralError));
         };
-        if let Some((_, text)) = request.engine.content(file.as_os_str().as_bytes()) {
+        let is_kept = mod_authn_socache::is_kept(request, PROVIDER);
+        if !is_kept && let Some((_, text)) = request.engine.content(file.as_os_str().as_bytes()) {
             let mut lines = TextLines::new(&text, PASSWORD_LINE_LIMIT);
             let found = lines.find_map(|line| digest_in(&line, user, realm).map(<[u8]>::to_vec));
             let found = found.map_or(RealmHash::UserNotFound, RealmHash::Found);
             return Some(Pending::Now(found));
         }
-        let (user, realm) = (user.to_vec(), realm.to_vec());
+        let (sought, within) = (user.to_vec(), realm.to_vec());
         Some(Pending::Wait(Box::pin(async move {
             let path = file.clone();
             let pool = request.engine.handle.blocking().clone();
-            match pool.run(Work::Login, move || find_in_realm(&path, &user, &realm)).await {
-                Ok(Ok(Some(hash))) => RealmHash::Found(hash),
+            match pool.run(Work::Login, move || find_in_realm(&path, &sought, &within)).await {
+                Ok(Ok(Some(hash))) => {
+                    mod_authn_socache::keep(request, PROVIDER, user, Some(realm), &hash).await;
+                    RealmHash::Found(hash)
+                }
                 Ok(Ok(None)) => RealmHash::UserNotFound,
                 Ok(Err(why)) => {
                     unreadable(request, 1621, &file, &why);
@@ -176,6 +187,7 @@ async fn compare(request: &mut Request, login: &Login, file: Arc<PathBuf>, known
             }
         }
     };
+    mod_authn_socache::keep(request, PROVIDER, &login.user, None, &kept).await;
     password::compare::<AuthnFile>(request, &login.password, kept).await
 }
 

@@ -6,12 +6,6 @@ use server::missing::{Missing, missing};
 pub(super) const FAMILY: &[Missing] = &[
     missing!("authn_dbd", "AuthDBDUserPWQuery AuthDBDUserRealmQuery").providers("dbd"),
     missing!(
-        "authn_socache",
-        "AuthnCacheContext AuthnCacheEnable AuthnCacheProvideFor AuthnCacheSOCache \
-         AuthnCacheTimeout"
-    )
-    .providers("socache"),
-    missing!(
         "authnz_ldap",
         "AuthLDAPAuthorizePrefix AuthLDAPBindAuthoritative AuthLDAPBindDN \
          AuthLDAPBindPassword AuthLDAPCharsetConfig AuthLDAPCompareAsUser \

@@ -25,8 +25,5 @@ pub(super) const FAMILY: &[Missing] = &[
          CacheSocacheReadSize CacheSocacheReadTime"
     ),
     missing!("file_cache", "CacheFile MMapFile"),
-    missing!("socache_dbm", ""),
     missing!("socache_dc", ""),
-    missing!("socache_memcache", "MemcacheConnTTL"),
-    missing!("socache_redis", "RedisConnPoolTTL RedisTimeout"),
 ];
