@@ -18,7 +18,8 @@ test: ## install what the tests need (as root), then run all of them
 
 record: ## ask the installed apache2 anew what the black-box tests expect
 	@make/need apache2:apache2 htpasswd:apache2-utils openssl:openssl \
-		/usr/lib/apache2/modules/mod_wsgi.so:libapache2-mod-wsgi-py3
+		/usr/lib/apache2/modules/mod_wsgi.so:libapache2-mod-wsgi-py3 \
+		/usr/lib/$$(gcc -print-multiarch)/apr-util-1/apr_dbd_sqlite3.so:libaprutil1-dbd-sqlite3
 	cargo run --package blackbox -- record
 
 compare: ## random configurations and requests, Apache beside Tamarack (SEED=, SECONDS=)

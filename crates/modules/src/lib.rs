@@ -7,6 +7,7 @@ pub mod cache;
 pub mod cluster;
 pub mod core;
 mod ctime;
+pub mod database;
 pub mod debugging;
 pub mod filters;
 pub mod generators;
@@ -52,6 +53,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
     ];
     all.extend(cache::modules());
     all.extend(aaa::modules());
+    all.push(module::<database::mod_dbd::Dbd>());
     all.push(module::<debugging::mod_dumpio::Dumpio>());
     all.extend(filters::modules());
     all.extend([

@@ -53,10 +53,12 @@ pub enum Work {
     Name,
     /// OCSP responders.
     Responder,
+    /// Databases.
+    Database,
 }
 
 impl Work {
-    const ALL: [Work; 7] = [
+    const ALL: [Work; 8] = [
         Work::File,
         Work::Digest,
         Work::Login,
@@ -64,12 +66,13 @@ impl Work {
         Work::Match,
         Work::Name,
         Work::Responder,
+        Work::Database,
     ];
 
     /// The most threads that this kind has, where the pool allows for more.
     fn threads_max(self) -> usize {
         match self {
-            Work::File => usize::MAX,
+            Work::File | Work::Database => usize::MAX,
             Work::Digest => DIGEST_THREADS,
             Work::Login | Work::Htaccess | Work::Match => {
                 std::thread::available_parallelism().map_or(0, usize::from).max(CPU_THREADS_MIN)

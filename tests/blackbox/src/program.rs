@@ -1,7 +1,7 @@
 //! The two programs: the real Apache, the source of recordings, and Tamarack.
 
 use std::ffi::OsString;
-use std::fs::{DirEntry, File};
+use std::fs::{self, DirEntry, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use crate::stall::Deadline;
 
 /// The folder of Debian's Apache modules. Tamarack knows them by name alone.
 pub const MODULES: &str = "/usr/lib/apache2/modules";
+/// APR's driver for SQLite, below the folder of libraries of the machine's kind.
+const SQLITE_DRIVER: &str = "apr-util-1/apr_dbd_sqlite3.so";
 const APACHE: &str = "/usr/sbin/apache2";
 const START_LIMIT: Duration = Duration::from_secs(90);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -75,7 +77,16 @@ impl Program {
     pub fn missing(&self, modules: &[String]) -> Option<String> {
         let path = |module: &String| format!("{MODULES}/mod_{module}.so");
         let paths = modules.iter().map(path).filter(|_| self.is_apache());
-        paths.into_iter().find(|path| !Path::new(path).exists())
+        let missing = paths.into_iter().find(|path| !Path::new(path).exists());
+        missing.or_else(|| self.missing_driver(modules))
+    }
+
+    /// APR's driver of the databases in tests, which is in a package of its own.
+    fn missing_driver(&self, modules: &[String]) -> Option<String> {
+        let needs_it = self.is_apache() && modules.iter().any(|module| module == "dbd");
+        let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+        let mut drivers = folders.map(|folder| folder.path().join(SQLITE_DRIVER));
+        (needs_it && !drivers.any(|path| path.exists())).then(|| SQLITE_DRIVER.to_owned())
     }
 
     /// Whether it warns that it does not have a module.

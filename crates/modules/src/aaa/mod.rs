@@ -14,11 +14,13 @@ pub mod mod_auth_digest;
 pub mod mod_auth_form;
 pub mod mod_authn_anon;
 pub mod mod_authn_core;
+pub mod mod_authn_dbd;
 pub mod mod_authn_dbm;
 pub mod mod_authn_file;
 pub mod mod_authn_socache;
 pub mod mod_authnz_fcgi;
 pub mod mod_authz_core;
+pub mod mod_authz_dbd;
 pub mod mod_authz_dbm;
 pub mod mod_authz_groupfile;
 pub mod mod_authz_host;
@@ -39,11 +41,13 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_auth_form::AuthForm>(),
         module::<mod_authn_anon::AuthnAnon>(),
         module::<mod_authn_core::AuthnCore>(),
+        module::<mod_authn_dbd::AuthnDbd>(),
         module::<mod_authn_dbm::AuthnDbm>(),
         module::<mod_authn_file::AuthnFile>(),
         module::<mod_authn_socache::AuthnSocache>(),
         module::<mod_authnz_fcgi::AuthnzFcgi>(),
         module::<mod_authz_core::AuthzCore>(),
+        module::<mod_authz_dbd::AuthzDbd>(),
         module::<mod_authz_dbm::AuthzDbm>(),
         module::<mod_authz_groupfile::AuthzGroupfile>(),
         module::<mod_authz_host::AuthzHost>(),

@@ -4,7 +4,6 @@ use server::missing::{Missing, missing};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
-    missing!("authn_dbd", "AuthDBDUserPWQuery AuthDBDUserRealmQuery").providers("dbd"),
     missing!(
         "authnz_ldap",
         "AuthLDAPAuthorizePrefix AuthLDAPBindAuthoritative AuthLDAPBindDN \
@@ -15,13 +14,6 @@ pub(super) const FAMILY: &[Missing] = &[
          AuthLDAPSearchAsUser AuthLDAPSubGroupAttribute AuthLDAPSubGroupClass AuthLDAPURL"
     )
     .providers("ldap ldap-user ldap-group ldap-dn ldap-attribute ldap-filter ldap-search"),
-    missing!("authz_dbd", "AuthzDBDLoginToReferer AuthzDBDQuery AuthzDBDRedirectQuery")
-        .providers("dbd-group dbd-login dbd-logout"),
-    missing!(
-        "dbd",
-        "DBDExptime DBDInitSQL DBDKeep DBDMax DBDMin DBDParams DBDPersist DBDPrepareSQL \
-         DBDriver"
-    ),
     missing!(
         "ldap",
         "LDAPCacheEntries LDAPCacheTTL LDAPConnectionPoolTTL LDAPConnectionTimeout \

@@ -80,8 +80,8 @@ fn what_is_not_here_is_named_with_its_module() {
         ("CacheEnabl disk /", format!("did you mean CacheEnable? It belongs to mod_cache, {yet}")),
         ("<Location />\nRequire ldap-user x\n</Location>", format!("mod_authnz_ldap, {yet}")),
         (
-            "<Location />\nAuthBasicProvider dbd\n</Location>",
-            format!("dbd belongs to mod_authn_dbd, {yet}"),
+            "<Location />\nAuthBasicProvider ldap\n</Location>",
+            format!("ldap belongs to mod_authnz_ldap, {yet}"),
         ),
         ("LoadModule rewite_module x.so", "did you mean rewrite_module?\n".to_owned()),
         ("LoadModule php_module x.so", "www.sock|fcgi://localhost\"\n".to_owned()),

@@ -12,7 +12,7 @@ use server::request::Request;
 use super::Rewrite;
 use super::expand::Scope;
 use super::flags::Escape;
-use super::map::{Asked, Internal, Kind, Map, MapFile, MapProgram};
+use super::map::{Asked, DatabaseMap, Found, Internal, Kind, Map, MapFile, MapProgram};
 use super::template::LookUp;
 use crate::random;
 
@@ -35,6 +35,7 @@ impl Scope<'_> {
             }
             Some(Map::File(map)) => self.of_file(request, &look_up.map, map, &key).await,
             Some(Map::Program(map)) => self.of_program(request, &look_up.map, map, &key).await?,
+            Some(Map::Database(map)) => self.of_database(request, &look_up.map, map, &key).await,
         };
         match (found, &look_up.default) {
             (Some(found), _) => Ok(found),
@@ -89,6 +90,48 @@ impl Scope<'_> {
             }
         }
         Ok(found)
+    }
+
+    async fn of_database(
+        &self,
+        request: &mut Request,
+        name: &[u8],
+        map: &DatabaseMap,
+        key: &[u8],
+    ) -> Option<Vec<u8>> {
+        request.depends.pure = false;
+        let found = map.find(request, key).await;
+        let (name, key) = (BStr::new(name), BStr::new(key));
+        let write = |level, text: std::fmt::Arguments<'_>| {
+            self.trace.line(request, level, None, text);
+        };
+        if map.is_fast() && !found.is_known {
+            write(Level::Trace6, format_args!("cache lookup FAILED, forcing new map lookup"));
+        }
+        if found.is_chosen {
+            write(Level::Trace3, format_args!("Multiple values found for {key}"));
+        }
+        let Found { value, is_known, .. } = found;
+        match (&value, is_known) {
+            (_, true) => {
+                let value = BStr::new(value.as_deref().unwrap_or_default());
+                let text = "cache lookup OK";
+                write(
+                    Level::Trace5,
+                    format_args!("{text}: map={name}[SQL] key={key}, val={value}"),
+                );
+            }
+            (Some(value), false) => {
+                let value = BStr::new(value);
+                let text = format_args!("SQL map lookup OK: map {name} key={key}, val={value}");
+                write(Level::Trace5, text);
+            }
+            (None, false) => {
+                write(Level::Trace5, format_args!("SQL map lookup FAILED: map {name} key={key}"));
+            }
+        }
+        // `fastdbd:` remembers an empty value as none, and finds it the first time.
+        value.filter(|value| !is_known || !value.is_empty())
     }
 
     async fn of_file(

@@ -66,9 +66,7 @@ pub(super) const ROWS: &[Row<Rewrite>] = &[
         "MapName MapType:MapSource [MapTypeOptions]",
         "Defines a map from keys to values for rules.",
     )
-    .state(State::Partial(
-        "the types are txt, rnd, int, prg and dbm=sdbm; databases (dbd, fastdbd) are refused",
-    )),
+    .state(State::Partial("of DBM files only SDBM is supported")),
 ];
 
 type Here<'a, 't> = Cx<'a, 't, Rewrite>;
@@ -250,7 +248,7 @@ fn rule(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
 fn map(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let [name, source, more @ ..] = args else { return Ok(()) };
     let identity = more.first().map(|identity| identity.text.as_slice());
-    let made = map::parse(cx.build(), &name.text, &source.text, identity)
+    let made = map::parse(cx.target, &name.text, source, identity)
         .map_err(|why| Fault { span: Some(source.span), ..why })?;
     mention(cx);
     cx.server().maps.insert(name.text.to_vec(), Arc::new(made));

@@ -2,6 +2,7 @@
 //!
 //! Source: `cmd_rewritemap`, `lookup_map`.
 
+mod database;
 mod file;
 mod index;
 mod internal;
@@ -11,9 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use bstr::ByteSlice;
+use conf::Arg;
 use server::build::Build;
-use server::directive::Fault;
+use server::directive::{Fault, Target};
 
+use crate::database::mod_dbd;
+
+pub(super) use database::{DatabaseMap, Found};
 pub(super) use file::Asked;
 pub(crate) use file::{Kind, MapFile};
 pub(super) use internal::Internal;
@@ -29,6 +34,8 @@ pub(super) enum Map {
     Internal(Internal),
     /// `prg:`
     Program(Arc<MapProgram>),
+    /// `dbd:`, `fastdbd:`
+    Database(DatabaseMap),
 }
 
 /// Parses the source of the map `name`.
@@ -36,11 +43,12 @@ pub(super) enum Map {
 /// # Errors
 /// Apache's messages; unsupported sources are refused with a reason.
 pub(super) fn parse(
-    build: &Build,
+    target: &mut Target<'_>,
     name: &[u8],
-    source: &[u8],
+    source: &Arg,
     identity: Option<&[u8]>,
 ) -> Result<Map, Fault> {
+    let (whole, source) = (source, source.text.as_slice());
     let after = |kind: &str| {
         let (start, rest) = source.split_at_checked(kind.len())?;
         start.eq_ignore_ascii_case(kind.as_bytes()).then_some(rest)
@@ -50,9 +58,14 @@ pub(super) fn parse(
             format!("RewriteMap: internal map not found:{}", function.as_bstr()).into()
         });
     }
-    if after("dbd:").is_some() || after("fastdbd:").is_some() {
-        return Err("RewriteMap types dbd and fastdbd require mod_dbd!".into());
+    let fast = after("fastdbd:");
+    if let Some(query) = after("dbd:").or(fast) {
+        let query = Arg { text: query.into(), ..whole.clone() };
+        let needs = "RewriteMap types dbd and fastdbd require mod_dbd!";
+        let label = mod_dbd::prepare(target, "rewritemap", &query, needs)?;
+        return Ok(Map::Database(DatabaseMap::new(label, fast.is_some())));
     }
+    let build = &*target.build;
     if let Some(command) = after("prg:") {
         let program = MapProgram::parse(build, command, identity)?;
         if !program.path().exists() {

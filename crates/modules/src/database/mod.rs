@@ -1,0 +1,3 @@
+//! Apache's `modules/database`.
+
+pub mod mod_dbd;

@@ -1,0 +1,153 @@
+//! PostgreSQL, memcached and Redis, each in a folder of its own.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::client::PATIENCE;
+use crate::free_port::free_port;
+use crate::site::is_root;
+
+pub const MEMCACHED: &str = "/usr/bin/memcached";
+pub const REDIS: &str = "/usr/bin/redis-server";
+pub const POSTGRES: &str = "/usr/lib/postgresql/15/bin/postgres";
+const INITDB: &str = "/usr/lib/postgresql/15/bin/initdb";
+const PSQL: &str = "/usr/bin/psql";
+
+/// The user of services that refuse to run as root.
+const NOBODY: u32 = 65_534;
+
+/// A program that runs until it is dropped.
+pub struct Service {
+    child: Child,
+    pub port: u16,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGCONT);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Service {
+    fn start(command: &mut Command, port: u16) -> Service {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        Service { child, port }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let _ = kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal);
+    }
+
+    fn wait_for_port(self) -> Service {
+        let end = Instant::now() + PATIENCE;
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < end, "the service does not listen");
+            sleep(Duration::from_millis(20));
+        }
+        self
+    }
+}
+
+/// Starts memcached on a port, with so much memory.
+pub fn memcached(port: u16, megabytes: u32) -> Service {
+    let mut command = Command::new(MEMCACHED);
+    command.args(["-l", "127.0.0.1", "-U", "0", "-M", "-m", &megabytes.to_string()]);
+    command.args(["-p", &port.to_string()]);
+    if is_root() {
+        command.args(["-u", "nobody"]);
+    }
+    Service::start(&mut command, port).wait_for_port()
+}
+
+/// Starts Redis on a port, without files, with so much memory.
+pub fn redis(port: u16, memory: &str) -> Service {
+    let mut command = Command::new(REDIS);
+    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    command.args(["--port", &port.to_string(), "--maxmemory", memory]);
+    command.args(["--maxmemory-policy", "noeviction"]).current_dir("/");
+    Service::start(&mut command, port).wait_for_port()
+}
+
+/// A cluster of PostgreSQL, in a folder of its own.
+pub struct Cluster {
+    folder: PathBuf,
+    pub port: u16,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Cluster {
+    /// Makes a cluster, whose users log in over TCP by `way`.
+    pub fn new(name: &str, way: &str) -> Cluster {
+        let folder = std::env::temp_dir().join(format!("pg-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let cluster = Cluster { folder, port: free_port() };
+        if is_root() {
+            chown(&cluster.folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let mut init = cluster.command(INITDB);
+        init.args(["-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C", "-N", "-D"]);
+        let made = init.arg(cluster.data()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let rules = format!("local all boss trust\nlocal all all trust\nhost all all all {way}\n");
+        fs::write(cluster.data().join("pg_hba.conf"), rules).unwrap();
+        cluster
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// The folder of the socket.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.folder).env_remove("PGDATA").env("LC_ALL", "C");
+        if is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    /// Starts the server.
+    pub fn start(&self) -> Service {
+        let mut command = self.command(POSTGRES);
+        command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder);
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-F"]);
+        let service = Service::start(&mut command, self.port).wait_for_port();
+        let end = Instant::now() + PATIENCE;
+        while !self.sql("SELECT 1").is_some_and(|found| found.trim() == "1") {
+            assert!(Instant::now() < end, "PostgreSQL does not answer");
+            sleep(Duration::from_millis(50));
+        }
+        service
+    }
+
+    /// Executes statements as the owner; what they say.
+    pub fn sql(&self, text: &str) -> Option<String> {
+        let mut command = self.command(PSQL);
+        command.args(["-XAtq", "-U", "boss", "-d", "postgres", "-h"]).arg(&self.folder);
+        command.args(["-p", &self.port.to_string(), "-c", text]);
+        let said = command.output().unwrap();
+        said.status.success().then(|| String::from_utf8_lossy(&said.stdout).into_owned())
+    }
+}
