@@ -27,11 +27,5 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("optional_fn_import", ""),
     missing!("optional_hook_export", ""),
     missing!("optional_hook_import", ""),
-    missing!(
-        "session_dbd",
-        "SessionDBDCookieName SessionDBDCookieName2 SessionDBDCookieRemove \
-         SessionDBDDeleteLabel SessionDBDInsertLabel SessionDBDPerUser SessionDBDSelectLabel \
-         SessionDBDUpdateLabel"
-    ),
     missing!("systemd", "").needless(),
 ];

@@ -3,6 +3,7 @@
 pub mod mod_session;
 pub mod mod_session_cookie;
 pub mod mod_session_crypto;
+pub mod mod_session_dbd;
 
 use server::module::{ErasedModule, module};
 
@@ -12,5 +13,6 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_session::Session>(),
         module::<mod_session_cookie::SessionCookie>(),
         module::<mod_session_crypto::SessionCrypto>(),
+        module::<mod_session_dbd::SessionDbd>(),
     ]
 }

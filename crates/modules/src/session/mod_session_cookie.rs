@@ -11,7 +11,8 @@ use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
-use super::mod_session::{STORE, Store};
+use super::mod_session::{Draft, Failed, STORE, Store, Stored};
+use crate::aaa::provider::Pending;
 
 /// `mod_session_cookie.c`
 pub struct SessionCookie;
@@ -106,12 +107,20 @@ fn name(request: &Request) -> Option<(Vec<u8>, bool)> {
     Some((cookie.name.clone(), dir.removes.or(false)))
 }
 
-/// Source: `session_cookie_load`, `ap_cookie_read`.
-fn read(request: &mut Request, name: &[u8]) -> Option<Vec<u8>> {
+/// Source: `session_cookie_load`.
+fn read<'r>(
+    request: &'r mut Request,
+    name: &'r [u8],
+) -> Pending<'r, Result<Option<Stored>, Failed>> {
     let removes = request.dir_of::<SessionCookie>().is_some_and(|dir| dir.removes.or(false));
-    let found = request.head.headers_in.get(b"Cookie").map(|field| Found::of(field, name));
+    let found = take_cookie(request, name, removes);
     request.response.headers_out.add(b"Cache-Control", b"no-cache, private");
-    let found = found?;
+    Pending::Now(Ok(found.map(|text| Stored { text, key: None })))
+}
+
+/// The value of a cookie, which may be hidden from what follows. Source: `ap_cookie_read`.
+pub(super) fn take_cookie(request: &mut Request, name: &[u8], removes: bool) -> Option<Vec<u8>> {
+    let found = request.head.headers_in.get(b"Cookie").map(|field| Found::of(field, name))?;
     if found.is_ambiguous {
         let name = bstr::BStr::new(name);
         let uri = bstr::BStr::new(&request.resource.uri);
@@ -131,25 +140,45 @@ fn read(request: &mut Request, name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Source: `session_cookie_save`.
-fn write(request: &mut Request, encoded: &[u8], max_age: i64) {
-    let Some(dir) = request.dir_of::<SessionCookie>().cloned() else { return };
+fn write(request: &mut Request, draft: Draft) -> Pending<'_, Result<Option<Vec<u8>>, Failed>> {
+    let dir = request.dir_of::<SessionCookie>().cloned().unwrap_or_default();
+    let encoded = &draft.text;
     let cookies = [(&b"Set-Cookie"[..], dir.cookie), (b"Set-Cookie2", dir.cookie2)];
     for (field, cookie) in cookies {
-        let Some(Cookie { name, attributes }) = cookie.get() else { continue };
-        let attributes: &[u8] = match attributes.as_slice() {
-            b"" => DEFAULT_ATTRIBUTES,
-            given => given,
-        };
-        let end = match (encoded.is_empty(), max_age) {
+        let Some(cookie) = cookie.get() else { continue };
+        let end = match (encoded.is_empty(), draft.max_age) {
             (true, _) => "Max-Age=0;".to_owned(),
             (false, 0) => String::new(),
             (false, seconds) => format!("Max-Age={seconds};"),
         };
-        let value = [name, &b"="[..], encoded, b";", end.as_bytes(), attributes].concat();
+        let value = cookie.with_value(encoded, &end);
         request.response.err_headers_out.add(field, &value);
         if encoded.is_empty() {
             request.response.headers_out.add(field, &value);
         }
+    }
+    Pending::Now(Ok(None))
+}
+
+impl Cookie {
+    /// Its name.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The field that sets it, with the attribute that says for how long. Source:
+    /// `ap_cookie_write`.
+    pub(super) fn with_value(&self, value: &[u8], end: &str) -> Vec<u8> {
+        let attributes: &[u8] = match self.attributes.as_slice() {
+            b"" => DEFAULT_ATTRIBUTES,
+            given => given,
+        };
+        [&self.name, &b"="[..], value, b";", end.as_bytes(), attributes].concat()
+    }
+
+    /// Reads a name and attributes.
+    pub(super) fn new(name: &[u8], attributes: &[u8]) -> Cookie {
+        Cookie { name: name.to_vec(), attributes: attributes.to_vec() }
     }
 }
 

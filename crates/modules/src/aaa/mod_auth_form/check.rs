@@ -58,7 +58,7 @@ async fn decide(dir: &Dir, request: &mut Request) -> Verdict {
         request.user = Some(login.user.clone());
         verdict = check(dir, request, &login).await;
     } else {
-        let known = session::read(request);
+        let known = session::read(request).await;
         if known.user.is_some() {
             request.user.clone_from(&known.user);
         }
@@ -105,7 +105,7 @@ pub(super) async fn by_form(dir: &Dir, request: &mut Request, form: &form::Form)
     request.user = Some(login.user.clone());
     let verdict = check(dir, request, &login).await;
     if verdict == Verdict::Ok {
-        session::write(dir, request, Some(&login));
+        session::write(dir, request, Some(&login)).await;
         request.keep(Sent(Arc::new(login)));
     }
     verdict

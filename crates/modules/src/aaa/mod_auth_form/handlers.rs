@@ -43,12 +43,16 @@ async fn log_in(dir: &Dir, request: &mut Request) -> Verdict {
 
 /// `form-logout-handler`. Source: `authenticate_form_logout_handler`.
 pub(super) fn logout<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request) -> Step<'r> {
-    session::write(cx.dir, request, None);
+    Step::Pending(Box::pin(log_out(cx.dir, request)))
+}
+
+async fn log_out(dir: &Dir, request: &mut Request) -> Verdict {
+    session::write(dir, request, None).await;
     request.response.headers_out.add(b"Cache-Control", b"no-store");
     request.response.err_headers_out.add(b"Cache-Control", b"no-store");
-    let Some(target) = cx.dir.logout.get() else { return Step::status(200) };
-    Step::Ready(match redirect(request, target, "logout", 2343) {
+    let Some(target) = dir.logout.get() else { return Verdict::Status(200) };
+    match redirect(request, target, "logout", 2343) {
         Verdict::Status(302) => Verdict::Status(307),
         other => other,
-    })
+    }
 }

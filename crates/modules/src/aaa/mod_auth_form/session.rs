@@ -25,17 +25,17 @@ fn key(realm: &[u8], name: &str) -> Vec<u8> {
 }
 
 /// Reads the login.
-pub(super) fn read(request: &mut Request) -> Known {
+pub(super) async fn read(request: &mut Request) -> Known {
     let realm = realm(request).unwrap_or_default();
-    let session = mod_session::load(request);
+    let session = mod_session::load(request).await;
     let value = |name| session.as_ref().and_then(|values| values.borrow().get(&key(&realm, name)));
     Known { user: value("user"), password: value("pw"), site: value("site") }
 }
 
 /// Writes a login, or removes it.
-pub(super) fn write(dir: &Dir, request: &mut Request, login: Option<&Login>) {
+pub(super) async fn write(dir: &Dir, request: &mut Request, login: Option<&Login>) {
     let realm = realm(request).unwrap_or_default();
-    let Some(session) = mod_session::load(request) else { return };
+    let Some(session) = mod_session::load(request).await else { return };
     let site = match (login, dir.site.get()) {
         (Some(login), Some(site)) => Some(proof(&login.user, site)),
         _ => None,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use server::log::Level;
 use server::request::Request;
 
-use super::{Dir, Session, Shared, Store, Values, codec, coding, store};
+use super::{Dir, Session, Shared, Store, Stored, Values, codec, coding, store};
 
 /// The session that a request has loaded, and its name.
 struct Loaded {
@@ -16,7 +16,7 @@ struct Loaded {
 }
 
 /// The session of a request; `None` if it has none. A new or broken one is empty.
-pub(crate) fn load(request: &mut Request) -> Option<Shared> {
+pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
     let dir = request.dir_of::<Session>().cloned()?;
     if !dir.enabled.or(false) {
         return None;
@@ -27,8 +27,7 @@ pub(crate) fn load(request: &mut Request) -> Option<Shared> {
         request.log::<Session>(Level::Debug, 1814, message);
         return None;
     }
-    let configured = store(request).and_then(|store| Some((store, (store.name)(request)?)));
-    let Some((store, (name, forgets))) = configured else {
+    let Some((store, (name, forgets))) = store(request) else {
         let message = format_args!(
             "session is enabled but no session modules have been configured, session not loaded: \
              {uri}"
@@ -38,7 +37,10 @@ pub(crate) fn load(request: &mut Request) -> Option<Shared> {
     };
     let now_us = i64::try_from(request.engine.handle.clock().wall_us()).unwrap_or(i64::MAX);
     let known = find(request, &name).filter(|_| !forgets);
-    let values = known.unwrap_or_else(|| read(request, store, name.clone()));
+    let values = match known {
+        Some(values) => values,
+        None => read(request, store, name.clone()).await?,
+    };
     let is_over = {
         let values = values.borrow();
         values.expiry_us != 0 && values.expiry_us < now_us
@@ -79,9 +81,17 @@ fn find(request: &Request, name: &[u8]) -> Option<Shared> {
     None
 }
 
-fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Shared {
+/// Reads a session from its store; `None` if that fails.
+async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shared> {
     let mut values = Values::default();
-    if let Some(text) = (store.read)(request, &name) {
+    let Ok(stored) = (store.read)(request, &name).get().await else {
+        let uri = bstr::BStr::new(&request.resource.uri);
+        let message = format_args!("error while loading the session, session not loaded: {uri}");
+        request.log::<Session>(Level::Error, 1816, message);
+        return None;
+    };
+    if let Some(Stored { text, key }) = stored {
+        values.key = key;
         let decoded = match codec(request) {
             Some(codec) => (codec.decode)(request, text),
             None => Ok(text),
@@ -96,7 +106,7 @@ fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Shared {
             }
         }
     }
-    keep(request, name, values)
+    Some(keep(request, name, values))
 }
 
 fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {

@@ -15,11 +15,13 @@ use std::rc::Rc;
 
 use server::directive::Row;
 use server::filter::Stage;
-use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::merge::{Append, Setting};
 use server::module::Module;
 use server::request::Request;
 use wire::Table;
+
+use crate::aaa::provider::Pending;
 
 pub(crate) use load::load;
 
@@ -72,6 +74,8 @@ pub(crate) struct Values {
     is_dirty: bool,
     /// Whether it was saved.
     is_written: bool,
+    /// What its store knows it by.
+    key: Option<Vec<u8>>,
 }
 
 /// A session that a request and those it is redirected to share.
@@ -100,17 +104,53 @@ pub(crate) const STORE: &str = "session store";
 /// The group of [`Codec`]s among the providers.
 pub(crate) const CODEC: &str = "session codec";
 
+/// A session as a store has it.
+pub(crate) struct Stored {
+    /// The encoded values.
+    pub text: Vec<u8>,
+    /// What the store knows it by.
+    pub key: Option<Vec<u8>>,
+}
+
+/// A session to write.
+#[derive(Clone)]
+pub(crate) struct Draft {
+    /// The encoded values; empty if there are none any more.
+    pub text: Vec<u8>,
+    /// How long it lasts, seconds; 0 for no end.
+    pub max_age: i64,
+    /// When it ends, microseconds since the epoch; 0 for never.
+    pub expiry_us: i64,
+    /// Whether a value was changed.
+    pub is_dirty: bool,
+    /// What the store knew it by.
+    pub key: Option<Vec<u8>>,
+}
+
+/// The store can't be asked, as has been logged.
+pub(crate) struct Failed;
+
+/// Reads the session of a name; `None` if there is none.
+type ReadSession =
+    for<'r> fn(&'r mut Request, &'r [u8]) -> Pending<'r, Result<Option<Stored>, Failed>>;
+
+/// Writes a session; returns what the store knows it by from now on.
+type WriteSession = fn(&mut Request, Draft) -> Pending<'_, Result<Option<Vec<u8>>, Failed>>;
+
 /// Where sessions are between requests (the hooks `session_load` and `session_save`).
 #[derive(Clone, Copy)]
 pub(crate) struct Store {
     /// The name of the session for a request, and whether what was read once is forgotten; `None`
     /// if it is not configured.
     pub name: fn(&Request) -> Option<(Vec<u8>, bool)>,
-    /// Reads the encoded session.
-    pub read: fn(&mut Request, &[u8]) -> Option<Vec<u8>>,
-    /// Writes the encoded session, which lasts as many seconds, 0 for no end.
-    pub write: fn(&mut Request, &[u8], i64),
+    /// See [`ReadSession`].
+    pub read: ReadSession,
+    /// See [`WriteSession`].
+    pub write: WriteSession,
 }
+
+/// The stores, in the order in which they are asked.
+const STORES: [&str; 2] = ["cookie", "dbd"];
 
 /// What changes an encoded session on its way to the store and back (the hooks `session_encode` and
 /// `session_decode`). What went wrong has been logged.
@@ -122,9 +162,11 @@ pub(crate) struct Codec {
     pub decode: fn(&Request, Vec<u8>) -> Result<Vec<u8>, ()>,
 }
 
-fn store(request: &Request) -> Option<Store> {
+/// The store that is configured for a request, and the name of the session there.
+fn store(request: &Request) -> Option<(Store, (Vec<u8>, bool))> {
     let hooks = &request.engine.server.registry.hooks;
-    hooks.provider::<Store>(STORE, "cookie").map(|store| *store)
+    let stores = STORES.into_iter().filter_map(|name| hooks.provider::<Store>(STORE, name));
+    stores.map(|store| *store).find_map(|store| Some((store, (store.name)(request)?)))
 }
 
 fn codec(request: &Request) -> Option<Codec> {
@@ -143,12 +185,15 @@ fn fixups<'r>(session: Bound<'r, Session>, request: &'r mut Request) -> Step<'r>
         // Programs would find the client's field in the place of the session.
         request.head.headers_in.unset(b"Session");
     }
-    let Some(values) = load(request) else { return Step::OK };
-    if is_shown {
-        let text = coding::encode(&mut values.borrow_mut());
-        request.env.set(b"HTTP_SESSION", &text);
-    }
-    Step::OK
+    Step::Pending(Box::pin(async move {
+        if let Some(values) = load(request).await
+            && is_shown
+        {
+            let text = coding::encode(&mut values.borrow_mut());
+            request.env.set(b"HTTP_SESSION", &text);
+        }
+        Verdict::Ok
+    }))
 }
 
 fn insert<'r>(_: Bound<'r, Session>, request: &'r mut Request) -> Step<'r> {

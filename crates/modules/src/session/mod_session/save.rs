@@ -3,32 +3,42 @@
 //! Source: `session_output_filter`, `ap_session_save`.
 
 use server::body::Body;
-use server::filter::OutputFilter;
+use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
 use server::request::Request;
 
 use super::load::end_us;
-use super::{Dir, Session, Shared, codec, coding, load, store};
+use super::{Dir, Draft, Failed, Session, Shared, codec, coding, load, store};
 
 /// `MOD_SESSION_OUT`
 pub(super) struct Filter;
 
 impl OutputFilter for Filter {
-    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         // Apache saves the session of the main request.
         if request.main.is_some() {
-            return body;
+            return None;
         }
-        let Some(dir) = request.dir_of::<Session>().cloned() else { return body };
-        let Some(values) = load(request).filter(|values| !values.borrow().is_written) else {
-            return body;
-        };
-        if let Some(name) = dir.header.get() {
-            take_field(request, name, &values);
-        }
-        save(request, &dir, &values);
+        Some(Box::pin(async move {
+            load_and_save(request).await;
+            true
+        }))
+    }
+
+    fn apply(self: Box<Self>, _: &mut Request, body: Body) -> Body {
         body
     }
+}
+
+async fn load_and_save(request: &mut Request) {
+    let Some(dir) = request.dir_of::<Session>().cloned() else { return };
+    let Some(values) = load(request).await.filter(|values| !values.borrow().is_written) else {
+        return;
+    };
+    if let Some(name) = dir.header.get() {
+        take_field(request, name, &values);
+    }
+    save(request, &dir, &values).await;
 }
 
 /// Takes the values of the field of `SessionHeader`.
@@ -43,10 +53,10 @@ fn take_field(request: &mut Request, name: &[u8], values: &Shared) {
     coding::decode(&field, &mut values);
 }
 
-fn save(request: &mut Request, dir: &Dir, values: &Shared) {
+async fn save(request: &mut Request, dir: &Dir, values: &Shared) {
     let uri = bstr::BString::from(request.resource.uri.clone());
     let now_us = i64::try_from(request.engine.handle.clock().wall_us()).unwrap_or(i64::MAX);
-    let (text, max_age) = {
+    let mut draft = {
         let mut values = values.borrow_mut();
         if values.expiry_us != 0 && values.expiry_us < now_us {
             let message = format_args!(
@@ -68,18 +78,33 @@ fn save(request: &mut Request, dir: &Dir, values: &Shared) {
             }
             (values.expiry_us, values.max_age) = (end, max_age);
         }
-        (coding::encode(&mut values), values.max_age)
+        Draft {
+            text: coding::encode(&mut values),
+            max_age: values.max_age,
+            expiry_us: values.expiry_us,
+            is_dirty: values.is_dirty,
+            key: values.key.clone(),
+        }
     };
-    let encoded = match codec(request) {
-        Some(codec) => (codec.encode)(request, text),
-        None => Ok(text),
-    };
-    let Ok(encoded) = encoded else {
-        let message = format_args!("error while encoding the session, session not saved: {uri}");
-        return request.log::<Session>(Level::Error, 1820, message);
-    };
-    if let Some(store) = store(request) {
-        (store.write)(request, &encoded, max_age);
-        values.borrow_mut().is_written = true;
+    if let Some(codec) = codec(request) {
+        let text = std::mem::take(&mut draft.text);
+        let Ok(encoded) = (codec.encode)(request, text) else {
+            let message =
+                format_args!("error while encoding the session, session not saved: {uri}");
+            return request.log::<Session>(Level::Error, 1820, message);
+        };
+        draft.text = encoded;
+    }
+    let Some((store, _)) = store(request) else { return };
+    let outcome = (store.write)(request, draft).get().await;
+    match outcome {
+        Ok(key) => {
+            let mut values = values.borrow_mut();
+            (values.key, values.is_written) = (key, true);
+        }
+        Err(Failed) => {
+            let message = format_args!("error while saving the session, session not saved: {uri}");
+            request.log::<Session>(Level::Error, 1822, message);
+        }
     }
 }
