@@ -25,7 +25,7 @@ pub struct AuthnDbd;
 
 /// The name of the provider.
 const PROVIDER: &str = "dbd";
-/// What is said without mod_dbd.
+/// The error without mod_dbd.
 const NEEDS_DBD: &str = "You must load mod_dbd to enable AuthDBD functions";
 /// What the names of variables begin with (`AUTHN_PREFIX`).
 const PREFIX: &[u8] = b"AUTHENTICATE_";

@@ -26,7 +26,7 @@ use crate::database::mod_dbd::{self, Argument, Failure, Outcome};
 /// `mod_authz_dbd.c`
 pub struct AuthzDbd;
 
-/// What is said without mod_dbd.
+/// The error without mod_dbd.
 const NEEDS_DBD: &str = "You must load mod_dbd to enable AuthzDBD functions";
 
 impl Module for AuthzDbd {

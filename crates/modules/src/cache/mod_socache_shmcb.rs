@@ -80,7 +80,7 @@ fn size(argument: &[u8]) -> Result<usize, String> {
 
 impl Socache for Shmcb {
     /// The memory outlives a configuration, and its objects do not: a restart empties Apache's
-    /// cache, and so may be how somebody withdraws a password.
+    /// cache, so it may be the way in which a password is withdrawn.
     fn share(&self, _: &Server, shared: &mpm::Shared) -> Result<(), String> {
         let words = shared.words(&format!("socache-{}", self.id), self.bytes / 8);
         let words = words.map_err(|error| format!("mod_socache_shmcb: {error}"))?;

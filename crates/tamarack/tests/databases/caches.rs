@@ -1,4 +1,4 @@
-//! Users in memcached and Redis, which are killed, stand still and are full while requests go on.
+//! Users in memcached and Redis, which are killed, stopped and full while requests go on.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn add_user(site: &Site) {
 }
 
 fn remove_user(site: &Site) {
-    site.write("users", "nobody:x\n");
+    site.write("users", "bob:x\n");
 }
 
 fn users_are_kept(site: &Site) {

@@ -1,5 +1,5 @@
 //! Identities in databases and caches: how often a database is asked, and what happens when
-//! PostgreSQL, memcached or Redis is killed, stands still or is full while requests go on.
+//! PostgreSQL, memcached or Redis is killed, stopped or full while requests go on.
 //!
 //! Each test starts its own services, in its own folder and on its own port or socket. Without a
 //! package that it needs a test is skipped, and says which one.
@@ -33,7 +33,7 @@ const WRONG: &str = "YWxpY2U6d3Jvbmc=";
 /// The hash of `test`.
 const HASH: &str = "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=";
 
-/// Whether a program of a package is missing, which is said.
+/// Whether a program of a package is missing; reports that the test is skipped.
 fn is_missing(test: &str, program: &str) -> bool {
     let is_there = Path::new(program).exists();
     if !is_there {

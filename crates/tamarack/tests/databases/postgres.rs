@@ -1,4 +1,4 @@
-//! Users in PostgreSQL, which is killed and stands still while requests go on.
+//! Users in PostgreSQL, which is killed and locked while requests go on.
 
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ fn a_password_is_sent_by_scram_and_md5() {
     }
 }
 
-/// A database that stands still delays those that ask it, and no others.
+/// A table that is locked delays the requests that need it, and no others.
 #[test]
 fn a_server_that_stands_still_delays_no_others() {
     if is_missing("postgresql", POSTGRES) {

@@ -22,7 +22,7 @@ const INITDB: &str = "/usr/lib/postgresql/15/bin/initdb";
 const PSQL: &str = "/usr/bin/psql";
 
 /// The user of services that refuse to run as root.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 
 /// A program that runs until it is dropped.
 pub struct Service {
@@ -65,7 +65,7 @@ pub fn memcached(port: u16, megabytes: u32) -> Service {
     command.args(["-l", "127.0.0.1", "-U", "0", "-M", "-m", &megabytes.to_string()]);
     command.args(["-p", &port.to_string()]);
     if is_root() {
-        command.args(["-u", "nobody"]);
+        command.args(["-u", "daemon"]);
     }
     Service::start(&mut command, port).wait_for_port()
 }
@@ -99,7 +99,7 @@ impl Cluster {
         fs::create_dir_all(&folder).unwrap();
         let cluster = Cluster { folder, port: free_port() };
         if is_root() {
-            chown(&cluster.folder, Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(&cluster.folder, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         }
         let mut init = cluster.command(INITDB);
         init.args(["-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C", "-N", "-D"]);
@@ -123,7 +123,7 @@ impl Cluster {
         let mut command = Command::new(program);
         command.current_dir(&self.folder).env_remove("PGDATA").env("LC_ALL", "C");
         if is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         }
         command
     }

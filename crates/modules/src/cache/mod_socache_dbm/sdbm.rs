@@ -235,7 +235,7 @@ mod tests {
         for (key, value) in &all {
             assert_eq!(sdbm.find(key).unwrap().as_ref(), Some(value));
         }
-        assert_eq!(sdbm.find(b"nobody").unwrap(), None);
+        assert_eq!(sdbm.find(b"unknown").unwrap(), None);
         sdbm.retain(|value| value.len() < 100).unwrap();
         for (key, value) in &all {
             let is_there = sdbm.find(key).unwrap().is_some();

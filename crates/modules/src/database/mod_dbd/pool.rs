@@ -86,7 +86,7 @@ impl Database {
         };
         let own = self.clone();
         let job = move || {
-            // A job that nobody waits for any more still has its connection.
+            // A job that has missed its deadline still has its connection.
             let _permit = permit;
             own.work(place, &arguments, deadline)
         };

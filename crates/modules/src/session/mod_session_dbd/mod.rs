@@ -191,8 +191,8 @@ async fn put(
     Err(Failed)
 }
 
-/// Executes a statement. Unlike in Apache, no message has the key, by which whoever reads the log
-/// could take a session over.
+/// Executes a statement. Unlike in Apache, no message has the key: a reader of the log could take
+/// the session over.
 async fn ask(
     request: &Request,
     label: &str,
