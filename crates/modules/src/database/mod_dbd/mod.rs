@@ -1,6 +1,6 @@
 //! mod_dbd: connections to SQL databases, for other modules.
 //!
-//! A host's directives make a [`Database`]: a pool of connections in each process, which are opened,
+//! A host's directives make a [`Database`]: a pool of connections in each process. They are opened,
 //! used and closed on the blocking pool.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_dbd.html>

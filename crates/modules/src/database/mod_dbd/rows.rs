@@ -101,8 +101,8 @@ fn driver(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
         return Err(fault);
     }
     Err(fault.help(
-        "use sqlite3 or pgsql: copy the tables there, or let PostgreSQL ask the other database by a \
-         foreign data wrapper",
+        "use sqlite3 or pgsql: copy the tables there, or let PostgreSQL ask the other database by \
+         a foreign data wrapper",
     ))
 }
 

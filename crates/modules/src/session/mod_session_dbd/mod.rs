@@ -122,7 +122,8 @@ fn write(request: &mut Request, draft: Draft) -> Pending<'_, Result<Option<Vec<u
         let Some(user) = request.user.clone() else {
             let uri = BStr::new(&request.resource.uri);
             let text = format_args!(
-                "peruser sessions can only be saved if a user is logged in, session not saved: {uri}"
+                "peruser sessions can only be saved if a user is logged in, session not saved: \
+                 {uri}"
             );
             log(request, 1865, text);
             return Err(Failed);
