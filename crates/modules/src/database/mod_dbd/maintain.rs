@@ -16,10 +16,10 @@ pub(super) fn every_second(engine: &Engine) {
     if engine.handle.works_in_place() {
         return;
     }
-    for database in all.iter().filter(|database| database.is_due()).cloned() {
+    for database in all.iter().filter(|database| database.is_due()) {
         let (pool, server) = (engine.handle.blocking().clone(), engine.server.clone());
+        let (database, own) = (database.clone(), database.clone());
         engine.handle.spawn_local(async move {
-            let own = database.clone();
             let outcome = pool.run(Work::Database, move || own.maintain()).await;
             if let Ok(Err(why)) = outcome {
                 database.log_unopened(&server, &why);

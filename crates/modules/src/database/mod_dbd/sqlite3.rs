@@ -64,7 +64,7 @@ fn execute(
         let kind = statement.types.get(place).copied().unwrap_or(Type::String);
         prepared.raw_bind_parameter(place + 1, Bound(value, kind)).map_err(failed)?;
     }
-    let names = prepared.column_names().into_iter().map(str::to_owned).collect();
+    let names = prepared.column_names().map(str::to_owned).collect();
     let count = prepared.column_count();
     let before = handle.total_changes();
     let rows = all(prepared.raw_query(), count)?;
