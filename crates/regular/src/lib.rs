@@ -53,6 +53,25 @@ pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
     }
 }
 
+/// Opens a regular file for writing, from its beginning, and creates it if it does not exist.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    looks::count_open();
+    let file = match rustix::fs::open(path.as_ref(), flags, Mode::from_raw_mode(0o666)) {
+        Ok(file) => file,
+        Err(Errno::NXIO) => return Err(NOT_REGULAR.into()),
+        Err(error) => return Err(error.into()),
+    };
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(File::from(file)),
+        _ => Err(NOT_REGULAR.into()),
+    }
+}
+
 /// Opens a directory for reading; anything else is an error at once.
 ///
 /// # Errors

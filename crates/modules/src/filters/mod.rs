@@ -14,6 +14,7 @@ pub mod mod_ratelimit;
 pub mod mod_reqtimeout;
 pub mod mod_request;
 pub mod mod_substitute;
+pub mod mod_sed;
 pub mod mod_xml2enc;
 pub mod mod_zstd;
 mod rewritten;
@@ -37,6 +38,7 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_substitute::Substitute>(),
         module::<mod_zstd::Zstd>(),
         module::<mod_xml2enc::Xml2enc>(),
+        module::<mod_sed::Sed>(),
         module::<mod_proxy_html::ProxyHtml>(),
     ]
 }

@@ -25,6 +25,12 @@ pub(super) trait Rewrite {
 
     /// Appends what is left: the body is complete.
     fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Whether more comes out without input, once others have had their turn: an empty piece is
+    /// pushed then. Default: never.
+    fn is_behind(&self) -> bool {
+        false
+    }
 }
 
 /// The body that `rewrite` makes of `head` and `rest`; it begins with `out`.
@@ -42,13 +48,23 @@ pub(super) fn body_of<R: Rewrite + Unpin + 'static>(
         }
         return Body::Stream(Box::pin(Whole { out, failed }));
     }
-    let source = Pieces::of(Body::Parts([Body::Bytes(head), rest].into()));
+    streamed(rewrite, Pieces::of(Body::Parts([Body::Bytes(head), rest].into())), out)
+}
+
+/// The body that `rewrite` makes of `source` while it is sent; it begins with `out`.
+pub(super) fn streamed<R: Rewrite + Unpin + 'static>(
+    rewrite: R,
+    source: Pieces,
+    out: Vec<u8>,
+) -> Body {
+    let (is_complete, flush, ended) = (false, false, false);
     Body::Stream(Box::pin(Rewritten {
         rewrite,
         source,
         out,
-        flush: false,
-        ended: false,
+        flush,
+        is_complete,
+        ended,
         since_turn: 0,
     }))
 }
@@ -110,6 +126,8 @@ struct Rewritten<R> {
     out: Vec<u8>,
     /// Whether a flush follows `out`.
     flush: bool,
+    /// Whether the source has ended.
+    is_complete: bool,
     ended: bool,
     /// Bytes rewritten in this turn.
     since_turn: usize,
@@ -117,6 +135,12 @@ struct Rewritten<R> {
 
 impl<R: Rewrite + Unpin> Rewritten<R> {
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.rewrite.is_behind() || self.is_complete {
+            self.since_turn = TURN_BYTES;
+            self.rewrite.push(b"", &mut self.out)?;
+            self.ended = self.is_complete && !self.rewrite.is_behind();
+            return Poll::Ready(Ok(()));
+        }
         match ready!(self.source.poll_piece(cx)).transpose()? {
             Some(Piece::Bytes(piece)) => {
                 self.since_turn += piece.len();
@@ -124,8 +148,9 @@ impl<R: Rewrite + Unpin> Rewritten<R> {
             }
             Some(Piece::Flush) => self.flush = true,
             None => {
-                self.ended = true;
+                self.is_complete = true;
                 self.rewrite.end(&mut self.out)?;
+                self.ended = !self.rewrite.is_behind();
             }
         }
         Poll::Ready(Ok(()))

@@ -24,5 +24,4 @@ pub(super) const FAMILY: &[Missing] = &[
          LuaQuickHandler LuaRoot LuaScope"
     )
     .handlers("lua-script"),
-    missing!("sed", "InputSed OutputSed").filters(&[withholding("Sed")]),
 ];

@@ -320,7 +320,8 @@ impl Target<'_> {
     fn wrong_place(&self, node: &Node, row: &ErasedRow) -> Diagnostic {
         let shown = shown(row);
         let message = match self.container {
-            Some(container @ "VirtualHost") => {
+            // Such a directive is the whole server's.
+            Some(container @ "VirtualHost") if row.places.contains(Places::SERVER) => {
                 let end = if row.is_section { ">" } else { "" };
                 format!("{shown}{end} cannot occur within <{container}> section")
             }

@@ -1,0 +1,204 @@
+//! The filters. Source: `sed_response_filter`, `sed_request_filter`.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bstr::BStr;
+use bytes::Bytes;
+use server::body::Body;
+use server::errors;
+use server::filter::{Beginning, InputFilter, OutputFilter};
+use server::log::Level;
+use server::request::Request;
+use server::request_body::{BodyError, BodySource};
+
+use super::Sed;
+use super::parser::Parser;
+use super::runner::Runner;
+use crate::filters::rewritten::{Failed, Piece, Pieces, Rewrite, streamed};
+
+/// The response's filter.
+pub(super) struct Filter {
+    script: Arc<Parser>,
+    /// The script, once it runs.
+    runner: Option<Runner>,
+    is_done: bool,
+}
+
+impl Filter {
+    /// With a script.
+    pub fn new(script: Arc<Parser>) -> Filter {
+        Filter { script, runner: None, is_done: false }
+    }
+}
+
+impl OutputFilter for Filter {
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        if request.response.body.length() == Some(0) {
+            self.is_done = true;
+            return None;
+        }
+        request.response.headers_out.unset(b"Content-Length");
+        Some(Box::pin(begin(self, request)))
+    }
+
+    fn apply(mut self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        match self.runner.take() {
+            Some(runner) if !self.is_done => {
+                request.response.chunked &= body.length().is_none();
+                streamed(runner, Pieces::of(body), Vec::new())
+            }
+            _ => body,
+        }
+    }
+
+    fn is_pure(&self) -> bool {
+        let script = &self.script.script;
+        script.sources.is_empty() && script.targets.is_empty() && !script.may_log()
+    }
+}
+
+/// Creates the runner of a script. A script that can't be executed is logged.
+fn start(request: &Request, script: &Arc<Parser>) -> Option<Runner> {
+    let recorder = request.engine.recorder.as_ref();
+    if let Some(recorder) = recorder.filter(|_| !script.script.targets.is_empty()) {
+        recorder.not_asked("the files that a script of sed writes");
+    }
+    let runner = Runner::new(script.clone(), recorder.is_some());
+    match (runner, &script.script.unfinished) {
+        (Err(name), _) => log(request, &format!("cannot open {}", BStr::new(&name))),
+        (Ok(_), Some(why)) => log(request, why),
+        (Ok(runner), None) => return Some(runner),
+    }
+    None
+}
+
+fn log(request: &Request, message: &str) {
+    request.log::<Sed>(Level::Error, 0, format_args!("{message}"));
+}
+
+/// Executes the script on a body of known length, as far as Apache does before it sends the head;
+/// returns false if the response has become an error.
+async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
+    let Some(mut runner) = start(request, &filter.script) else {
+        Box::pin(errors::fail_in_filter(request, 500)).await;
+        return false;
+    };
+    if request.response.body.length().is_none() {
+        filter.runner = Some(runner);
+        return true;
+    }
+    let mut pieces = Pieces::of(std::mem::take(&mut request.response.body));
+    let (mut out, mut is_complete) = (Vec::new(), false);
+    while !(is_complete && !runner.is_behind()) && !runner.is_passed_on() {
+        let done = if runner.is_behind() {
+            tokio::task::yield_now().await;
+            runner.push(b"", &mut out)
+        } else {
+            match poll_fn(|cx| pieces.poll_piece(cx)).await {
+                Some(Ok(Piece::Bytes(piece))) => {
+                    tokio::task::yield_now().await;
+                    runner.push(&piece, &mut out)
+                }
+                Some(Ok(Piece::Flush)) => Ok(()),
+                Some(Err(_)) => {
+                    request.response.body = Body::Stream(Box::pin(Failed));
+                    filter.is_done = true;
+                    return true;
+                }
+                None => {
+                    is_complete = true;
+                    runner.end(&mut out)
+                }
+            }
+        };
+        for message in std::mem::take(&mut runner.messages) {
+            log(request, &message);
+        }
+        if let Err(error) = done {
+            log(request, &error.to_string());
+            Box::pin(errors::fail_in_filter(request, 500)).await;
+            return false;
+        }
+    }
+    filter.is_done = true;
+    if is_complete && !runner.is_behind() {
+        request.response.chunked = runner.is_passed_on_at_end();
+        request.response.body = if out.is_empty() { Body::Empty } else { Body::from(out) };
+    } else {
+        request.response.chunked = true;
+        request.response.body = streamed(runner, pieces, out);
+    }
+    true
+}
+
+/// Creates the filter for the body of a request.
+pub(super) fn input(request: &mut Request) -> Option<InputFilter> {
+    let script = request.dir_of::<Sed>()?.own.get()?.input.clone()?;
+    if !request.is_initial() {
+        return None;
+    }
+    let runner = start(request, &script);
+    Some(Box::new(move |source| Box::new(Input { source, runner, is_complete: false })))
+}
+
+/// The body of a request.
+struct Input {
+    source: Box<dyn BodySource>,
+    /// `None` if the script can't be executed, or no more.
+    runner: Option<Runner>,
+    is_complete: bool,
+}
+
+impl Input {
+    /// Executes the script on what has come; what it prints, or whether the source has more.
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, BodyError>> {
+        let failed = |_: io::Error| BodyError::Status(400);
+        let mut out = Vec::new();
+        if let Some(runner) = self.runner.as_mut().filter(|runner| runner.is_behind()) {
+            return Poll::Ready(runner.push(b"", &mut out).map(|()| out).map_err(failed));
+        }
+        let piece = ready!(self.source.poll_data(cx)).transpose()?;
+        let Some(runner) = &mut self.runner else {
+            self.is_complete = true;
+            return Poll::Ready(match piece {
+                Some(_) => Err(BodyError::Status(400)),
+                None => Ok(out),
+            });
+        };
+        let done = match piece {
+            Some(piece) => runner.push(&piece, &mut out),
+            None => {
+                self.is_complete = true;
+                runner.end(&mut out)
+            }
+        };
+        Poll::Ready(done.map(|()| out).map_err(failed))
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_complete && !self.runner.as_ref().is_some_and(Rewrite::is_behind)
+    }
+}
+
+impl BodySource for Input {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        while !self.is_over() {
+            match ready!(self.step(cx)) {
+                Err(error) => {
+                    (self.is_complete, self.runner) = (true, None);
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Ok(out) if !out.is_empty() => return Poll::Ready(Some(Ok(out.into()))),
+                Ok(_) if self.runner.as_ref().is_some_and(Rewrite::is_behind) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Ok(_) => {}
+            }
+        }
+        Poll::Ready(None)
+    }
+}
