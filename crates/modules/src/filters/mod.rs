@@ -19,6 +19,7 @@ pub mod mod_xml2enc;
 pub mod mod_zstd;
 mod rewritten;
 
+mod settings;
 use server::module::{ErasedModule, module};
 
 /// The modules of this family, in the order of [`crate::all`].

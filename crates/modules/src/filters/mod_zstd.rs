@@ -9,7 +9,7 @@ use conf::Arg;
 use server::body::Body;
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::filter::{FilterDef, OutputFilter, Stage};
-use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::hooks::{Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
@@ -18,9 +18,9 @@ use zstd::stream::write::Encoder;
 use zstd::zstd_safe::CParameter;
 
 use super::compressed::{self, Compression, Encode, Packer};
-use super::mod_deflate::AlterEtag;
 use super::mod_deflate::coding::accepts;
-use super::mod_deflate::recode::{Notes, Pack};
+use super::mod_deflate::recode::Pack;
+use super::settings::{self, Compressor, InForce, Settings};
 use crate::atoi::atol;
 
 /// `mod_zstd.c`
@@ -34,7 +34,7 @@ impl Module for Zstd {
     const DIRECTIVES: &'static [Row<Zstd>] = &[
         Row::<Zstd>::new(
             "ZstdAlterETag",
-            Takes::One(alter_etag),
+            Takes::One(settings::alter_etag),
             "AddSuffix|NoChange|Remove",
             "Sets how the ETag of a compressed response changes.",
         )
@@ -48,7 +48,7 @@ impl Module for Zstd {
         .default("3"),
         Row::<Zstd>::new(
             "ZstdFilterNote",
-            Takes::Some { least: 1, most: 2, set: filter_note },
+            Takes::Some { least: 1, most: 2, set: settings::filter_note },
             "[type] notename",
             "Sets a note for the log with the size of input or output, or their ratio.",
         ),
@@ -60,10 +60,26 @@ impl Module for Zstd {
             stage: Stage::CONTENT_SET,
             make: |_| Some(Box::new(Filter)),
         });
-        let wants = |zstd: Bound<'_, Zstd>| {
-            zstd.server.own.get().is_some_and(|settings| settings.notes.is_any())
-        };
-        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note_totals);
+        let (wants, note) = (settings::notes_wanted, settings::note_totals);
+        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note);
+    }
+}
+
+impl Compressor for Zstd {
+    type Own = Level;
+    const WRONG_ETAG: &'static str =
+        "ZstdAlterETag accepts only 'AddSuffix', 'NoChange' and 'Remove'";
+
+    fn of(host: &ServerConfig) -> &Setting<Settings<Level>> {
+        &host.own
+    }
+
+    fn of_mut(host: &mut ServerConfig) -> &mut Setting<Settings<Level>> {
+        &mut host.own
+    }
+
+    fn wrong_note(kind: &Arg) -> Fault {
+        Fault::new(format!("Unknown ZstdFilterNote type '{}'", kind.text)).at(kind)
     }
 }
 
@@ -72,69 +88,28 @@ server::config! {
     /// host, and nothing is inherited.
     pub struct ServerConfig {
         /// All directives.
-        pub own: Setting<Settings>,
+        pub own: Setting<Settings<Level>>,
     }
 }
 
-/// The directives of a host.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// `ZstdCompressionLevel`
-    level: i32,
-    /// `ZstdAlterETag`
-    etag: AlterEtag,
-    /// `ZstdFilterNote`
-    notes: Notes,
-}
+/// `ZstdCompressionLevel`
+#[derive(Clone, Copy, Debug)]
+pub struct Level(i32);
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { level: 3, etag: AlterEtag::AddSuffix, notes: Notes::default() }
+impl Default for Level {
+    fn default() -> Level {
+        Level(3)
     }
 }
 
 /// The logarithm of the largest window, which browsers are required to support (RFC 9659).
 const WINDOW_BITS_MAX: u32 = 23;
 
-fn change(cx: &mut Cx<'_, '_, Zstd>, change: impl FnOnce(&mut Settings)) -> Set {
-    let own = &mut cx.server().own;
-    let mut settings = own.get().cloned().unwrap_or_default();
-    change(&mut settings);
-    own.set(settings);
-    Ok(())
-}
-
 fn level(cx: &mut Cx<'_, '_, Zstd>, arg: &Arg) -> Set {
     let level = i32::try_from(atol(&arg.text)).ok().filter(|level| (1..=19).contains(level));
     let wrong = || Fault::new("ZstdCompressionLevel must be between 1 and 19").at(arg);
     let level = level.ok_or_else(wrong)?;
-    change(cx, |settings| settings.level = level)
-}
-
-fn alter_etag(cx: &mut Cx<'_, '_, Zstd>, arg: &Arg) -> Set {
-    let Some(choice) = AlterEtag::of(arg) else {
-        let accepted = "ZstdAlterETag accepts only 'AddSuffix', 'NoChange' and 'Remove'";
-        return Err(Fault::new(accepted).at(arg));
-    };
-    change(cx, |settings| settings.etag = choice)
-}
-
-fn filter_note(cx: &mut Cx<'_, '_, Zstd>, args: &[Arg]) -> Set {
-    let (kind, name) = match args {
-        [name] => (None, name),
-        [kind, name, ..] => (Some(kind), name),
-        [] => return Ok(()),
-    };
-    let mut known = true;
-    change(cx, |settings| {
-        known = settings.notes.add(kind.map(|kind| kind.text.as_slice()), &name.text)
-    })?;
-    match kind {
-        Some(kind) if !known => {
-            Err(Fault::new(format!("Unknown ZstdFilterNote type '{}'", kind.text)).at(kind))
-        }
-        _ => Ok(()),
-    }
+    settings::change(cx, |own| own.0 = level)
 }
 
 /// `ZSTD`
@@ -142,18 +117,17 @@ struct Filter;
 
 impl OutputFilter for Filter {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let settings = request.server_of::<Zstd>().and_then(|config| config.own.get());
-        let settings = settings.cloned().unwrap_or_default();
+        let InForce { own: Level(level), etag, has_notes } = settings::in_force::<Zstd>(request);
         const ZSTD: u64 = 1 << 63;
         let how = Compression {
             coding: b"zstd",
             variable: b"no-zstd",
             key: &TAKES_ZSTD,
-            etag: settings.etag,
-            number: ZSTD | u64::from(settings.level.unsigned_abs()),
-            pack: &|| Ok(Box::new(packer(settings.level)?) as Box<dyn Pack>),
+            etag,
+            number: ZSTD | u64::from(level.unsigned_abs()),
+            pack: &|| Ok(Box::new(packer(level)?) as Box<dyn Pack>),
             buffer_bytes: compressed::BUFFER_BYTES,
-            has_notes: settings.notes.is_any(),
+            has_notes,
         };
         compressed::apply(request, body, &how)
     }
@@ -171,14 +145,6 @@ static TAKES_ZSTD: VariantKey = VariantKey {
         u16::from(field.is_some_and(|field| accepts(field, b"zstd")))
     },
 };
-
-/// Sets the notes for the log.
-fn note_totals<'r>(zstd: Bound<'r, Zstd>, request: &'r mut Request) -> Step<'r> {
-    match zstd.server.own.get() {
-        Some(settings) => settings.notes.set(request),
-        None => Step::DECLINED,
-    }
-}
 
 /// Compresses to Zstandard.
 fn packer(level: i32) -> io::Result<Packer<Encoder<'static, Vec<u8>>>> {

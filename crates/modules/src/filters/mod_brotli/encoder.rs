@@ -5,18 +5,18 @@ use std::io;
 use brotli::CompressorWriter;
 use brotli::enc::BrotliEncoderParams;
 
-use super::Settings;
+use super::Effort;
 use crate::filters::compressed::{Encode, Packer};
 
 /// Bytes that the encoder writes at a time.
 const STEP_BYTES: usize = 8 * 1024;
 
 /// Compresses to Brotli.
-pub(super) fn packer(settings: &Settings) -> Packer<CompressorWriter<Vec<u8>>> {
+pub(super) fn packer(effort: Effort) -> Packer<CompressorWriter<Vec<u8>>> {
     let params = BrotliEncoderParams {
-        quality: i32::from(settings.quality),
-        lgwin: i32::from(settings.window),
-        lgblock: i32::from(settings.block),
+        quality: i32::from(effort.quality),
+        lgwin: i32::from(effort.window),
+        lgblock: i32::from(effort.block),
         ..BrotliEncoderParams::default()
     };
     Packer::new(CompressorWriter::with_params(Vec::new(), STEP_BYTES, &params))
@@ -52,8 +52,8 @@ mod tests {
             text in proptest::collection::vec(any::<u8>(), 0..300), times in 1usize..20,
             size in 1usize..700, quality in 0u8..12, window in 10u8..25, flushes: bool,
         ) {
-            let settings = Settings { quality, window, ..Settings::default() };
-            assert_unpacks(packer(&settings), &text.repeat(times), (size, flushes), unpack);
+            let effort = Effort { quality, window, ..Effort::default() };
+            assert_unpacks(packer(effort), &text.repeat(times), (size, flushes), unpack);
         }
     }
 }

@@ -5,19 +5,20 @@
 mod encoder;
 mod rows;
 
+use conf::Arg;
 use server::body::Body;
-use server::directive::Row;
+use server::directive::{Fault, Row};
 use server::filter::{FilterDef, OutputFilter, Stage};
-use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::hooks::{Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 use server::variant_key::VariantKey;
 
 use super::compressed::{self, Compression};
-use super::mod_deflate::AlterEtag;
 use super::mod_deflate::coding::accepts;
-use super::mod_deflate::recode::{Notes, Pack};
+use super::mod_deflate::recode::Pack;
+use super::settings::{self, Compressor, InForce, Settings};
 
 /// `mod_brotli.c`
 pub struct Brotli;
@@ -35,10 +36,26 @@ impl Module for Brotli {
             stage: Stage::CONTENT_SET,
             make: |_| Some(Box::new(Filter)),
         });
-        let wants = |brotli: Bound<'_, Brotli>| {
-            brotli.server.own.get().is_some_and(|settings| settings.notes.is_any())
-        };
-        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note_totals);
+        let (wants, note) = (settings::notes_wanted, settings::note_totals);
+        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note);
+    }
+}
+
+impl Compressor for Brotli {
+    type Own = Effort;
+    const WRONG_ETAG: &'static str =
+        "BrotliAlterETag accepts only 'AddSuffix', 'NoChange' and 'Remove'";
+
+    fn of(host: &ServerConfig) -> &Setting<Settings<Effort>> {
+        &host.own
+    }
+
+    fn of_mut(host: &mut ServerConfig) -> &mut Setting<Settings<Effort>> {
+        &mut host.own
+    }
+
+    fn wrong_note(kind: &Arg) -> Fault {
+        Fault::new(format!("Unknown BrotliFilterNote type '{}'", kind.text)).at(kind)
     }
 }
 
@@ -47,33 +64,28 @@ server::config! {
     /// host, and nothing is inherited.
     pub struct ServerConfig {
         /// All directives.
-        pub own: Setting<Settings>,
+        pub own: Setting<Settings<Effort>>,
     }
 }
 
-/// The directives of a host.
-#[derive(Clone, Debug)]
-pub struct Settings {
+/// How much the encoder tries.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
     /// `BrotliCompressionQuality`
     quality: u8,
     /// `BrotliCompressionWindow`: the logarithm of the window's bytes.
     window: u8,
     /// `BrotliCompressionMaxInputBlock`: the logarithm of the block's bytes; 0 for Brotli's choice.
     block: u8,
-    /// `BrotliAlterETag`
-    etag: AlterEtag,
-    /// `BrotliFilterNote`
-    notes: Notes,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        let (etag, notes) = (AlterEtag::AddSuffix, Notes::default());
-        Settings { quality: 5, window: 18, block: 0, etag, notes }
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { quality: 5, window: 18, block: 0 }
     }
 }
 
-impl Settings {
+impl Effort {
     /// A number for everything that the compressed body depends on besides the content.
     fn number(&self) -> u64 {
         const BROTLI: u64 = 1 << 62;
@@ -86,18 +98,17 @@ struct Filter;
 
 impl OutputFilter for Filter {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let settings = request.server_of::<Brotli>().and_then(|config| config.own.get());
-        let settings = settings.cloned().unwrap_or_default();
+        let InForce { own: effort, etag, has_notes } = settings::in_force::<Brotli>(request);
         let how = Compression {
             coding: b"br",
             variable: b"no-brotli",
             key: &TAKES_BROTLI,
-            etag: settings.etag,
-            number: settings.number(),
-            pack: &|| Ok(Box::new(encoder::packer(&settings)) as Box<dyn Pack>),
+            etag,
+            number: effort.number(),
+            pack: &|| Ok(Box::new(encoder::packer(effort)) as Box<dyn Pack>),
             // Without a search for repetitions, output comes with each piece of input.
-            buffer_bytes: if settings.quality < 2 { 0 } else { compressed::BUFFER_BYTES },
-            has_notes: settings.notes.is_any(),
+            buffer_bytes: if effort.quality < 2 { 0 } else { compressed::BUFFER_BYTES },
+            has_notes,
         };
         compressed::apply(request, body, &how)
     }
@@ -115,11 +126,3 @@ static TAKES_BROTLI: VariantKey = VariantKey {
         u16::from(field.is_some_and(|field| accepts(field, b"br")))
     },
 };
-
-/// Sets the notes for the log.
-fn note_totals<'r>(brotli: Bound<'r, Brotli>, request: &'r mut Request) -> Step<'r> {
-    match brotli.server.own.get() {
-        Some(settings) => settings.notes.set(request),
-        None => Step::DECLINED,
-    }
-}

@@ -9,14 +9,15 @@ mod output;
 pub(in crate::filters) mod recode;
 mod rows;
 
-use server::directive::Row;
+use conf::Arg;
+use server::directive::{Fault, Row};
 use server::filter::{FilterDef, InputFilterDef, Stage};
-use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::hooks::{Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
-use recode::Notes;
+use super::settings::{self, Compressor, Settings};
 
 /// `mod_deflate.c`
 pub struct Deflate;
@@ -41,7 +42,26 @@ impl Module for Deflate {
             make: |_| Some(Box::new(output::Unpack)),
         });
         hooks.input_filter(InputFilterDef { name: "DEFLATE", make: input::make });
-        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, notes_wanted, note_totals);
+        let note = settings::note_totals;
+        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, settings::notes_wanted, note);
+    }
+}
+
+impl Compressor for Deflate {
+    type Own = Packing;
+    const WRONG_ETAG: &'static str =
+        "DeflateAlterETAG accepts only 'NoChange', 'AddSuffix', and 'Remove'";
+
+    fn of(host: &ServerConfig) -> &Setting<Settings<Packing>> {
+        &host.own
+    }
+
+    fn of_mut(host: &mut ServerConfig) -> &mut Setting<Settings<Packing>> {
+        &mut host.own
+    }
+
+    fn wrong_note(kind: &Arg) -> Fault {
+        Fault::new(format!("Unknown note type {}", kind.text))
     }
 }
 
@@ -50,12 +70,12 @@ server::config! {
     /// host, and nothing is inherited.
     pub struct ServerConfig {
         /// All directives.
-        pub own: Setting<Packing>,
+        pub own: Setting<Settings<Packing>>,
     }
 }
 
-/// The directives of a host.
-#[derive(Clone, Debug)]
+/// How a host compresses.
+#[derive(Clone, Copy, Debug)]
 pub struct Packing {
     /// `DeflateCompressionLevel`; `None` for zlib's default.
     pub level: Option<u32>,
@@ -63,21 +83,11 @@ pub struct Packing {
     pub window_bits: u8,
     /// `DeflateBufferSize`: bytes that are compressed before any are sent.
     pub buffer_bytes: usize,
-    /// `DeflateAlterETag`
-    pub etag: AlterEtag,
-    /// `DeflateFilterNote`
-    pub notes: Notes,
 }
 
 impl Default for Packing {
     fn default() -> Packing {
-        Packing {
-            level: None,
-            window_bits: 15,
-            buffer_bytes: 8096,
-            etag: AlterEtag::AddSuffix,
-            notes: Notes::default(),
-        }
+        Packing { level: None, window_bits: 15, buffer_bytes: 8096 }
     }
 }
 
@@ -102,9 +112,10 @@ impl AlterEtag {
 }
 
 /// How the ETag of recoded content changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AlterEtag {
     /// Append `-gzip` or `-gunzip` before the last quote.
+    #[default]
     AddSuffix,
     /// Keep it.
     NoChange,
@@ -137,26 +148,8 @@ impl Default for Unpacking {
     }
 }
 
-/// The settings for compression in force for a request.
-fn packing(request: &Request) -> Packing {
-    let config = request.server_of::<Deflate>();
-    config.and_then(|config| config.own.get()).cloned().unwrap_or_default()
-}
-
 /// The settings for decompression in force for a request.
 fn unpacking(request: &Request) -> Unpacking {
     let config = request.dir_of::<Deflate>();
     config.and_then(|config| config.own.get()).copied().unwrap_or_default()
-}
-
-fn notes_wanted(deflate: Bound<'_, Deflate>) -> bool {
-    deflate.server.own.get().is_some_and(|packing| packing.notes.is_any())
-}
-
-/// Sets the notes for the log.
-fn note_totals<'r>(deflate: Bound<'r, Deflate>, request: &'r mut Request) -> Step<'r> {
-    match deflate.server.own.get() {
-        Some(packing) => packing.notes.set(request),
-        None => Step::DECLINED,
-    }
 }

@@ -8,7 +8,8 @@ use server::variant_key::VariantKey;
 
 use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
 use super::recode::{Coding, Ratio, Recoded, Totals};
-use super::{Deflate, Packing, coding, packing, unpacking};
+use super::{Deflate, coding, unpacking};
+use crate::filters::settings::{InForce, in_force};
 
 /// Extra bytes of a compressed response's fields.
 const FIELD_BYTES: usize = 50;
@@ -49,7 +50,7 @@ impl OutputFilter for Pack {
         if !request.env.contains(b"force-gzip") && request.depends_on(&TAKES_GZIP) == 0 {
             return body;
         }
-        let packing = packing(request);
+        let InForce { own: packing, etag, has_notes } = in_force::<Deflate>(request);
         if packing.window_bits < WINDOW_BITS_MIN && request.response.status != 304 {
             let why = "unable to init Zlib: deflateInit2 returned -2";
             let uri = String::from_utf8_lossy(&request.resource.uri).into_owned();
@@ -61,13 +62,14 @@ impl OutputFilter for Pack {
         coding::name_coding(request, b"gzip");
         request.response.headers_out.unset(b"Content-Length");
         request.response.headers_out.unset(b"Content-MD5");
-        coding::alter_etag(request, b"gzip", packing.etag);
+        coding::alter_etag(request, b"gzip", etag);
         if request.response.status == 304 {
             return body;
         }
-        let file = is_shared(request, &packing)
-            .then(|| request.file_coding(&body, packing.number()))
-            .flatten();
+        // The compressed content may come from another response: not if totals are logged, and not
+        // for HEAD, for which nothing is compressed.
+        let is_shared = !has_notes && !request.head.header_only;
+        let file = is_shared.then(|| request.file_coding(&body, packing.number())).flatten();
         if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
             request.response.chunked = !coded.has_length;
             return Body::Bytes(coded.bytes);
@@ -77,7 +79,7 @@ impl OutputFilter for Pack {
         let totals = Totals::default();
         request.keep(totals.clone());
         // A cached response has no totals to log.
-        request.depends.pure &= !packing.notes.is_any();
+        request.depends.pure &= !has_notes;
         let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
         let recoded = recoded.recorded(file);
         body_of(request, recoded, packing.buffer_bytes)
@@ -86,12 +88,6 @@ impl OutputFilter for Pack {
     fn is_pure(&self) -> bool {
         true
     }
-}
-
-/// Whether the compressed content may come from another response: not if totals are logged, and not
-/// for HEAD, for which nothing is compressed.
-fn is_shared(request: &Request, packing: &Packing) -> bool {
-    !packing.notes.is_any() && !request.head.header_only
 }
 
 /// Whether the client accepts gzip.
@@ -132,10 +128,10 @@ impl OutputFilter for Unpack {
         {
             return body;
         }
-        let packing = packing(request);
+        let InForce { own: packing, etag, .. } = in_force::<Deflate>(request);
         request.response.headers_out.unset(b"Content-Length");
         request.response.headers_out.unset(b"Content-MD5");
-        coding::alter_etag(request, b"gunzip", packing.etag);
+        coding::alter_etag(request, b"gunzip", etag);
         let limits = unpacking(request);
         let ratio = Ratio::new(limits.ratio_limit, limits.ratio_burst);
         let coding = Coding::Unpack(Box::new(Unpacker::new()), ratio);

@@ -6,14 +6,15 @@ use server::directive::{Cx, Fault, Row, Set, State, Takes};
 
 use crate::atoi::atol;
 
-use super::{AlterEtag, Deflate, Packing, Unpacking};
+use super::{Deflate, Unpacking};
+use crate::filters::settings;
 
 type Here<'a, 't> = Cx<'a, 't, Deflate>;
 
 pub(super) const ROWS: &[Row<Deflate>] = &[
     Row::<Deflate>::new(
         "DeflateFilterNote",
-        Takes::Some { least: 1, most: 2, set: filter_note },
+        Takes::Some { least: 1, most: 2, set: settings::filter_note },
         "[type] notename",
         "Sets a note for the log with the size of input or output, or their ratio.",
     ),
@@ -21,7 +22,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
         "DeflateWindowSize",
         Takes::One(|cx, arg| {
             let bits = within(arg, 1, 15, "DeflateWindowSize must be between 1 and 15")?;
-            packing(cx, |packing| packing.window_bits = bits)
+            settings::change(cx, |packing| packing.window_bits = bits)
         }),
         "value",
         "Sets the compression window size, as a power of two in bytes.",
@@ -34,7 +35,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
             let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
             let wrong = || Fault::new("DeflateBufferSize should be positive").at(arg);
             let bytes = bytes.ok_or_else(wrong)?;
-            packing(cx, |packing| packing.buffer_bytes = bytes)
+            settings::change(cx, |packing| packing.buffer_bytes = bytes)
         }),
         "value",
         "Sets how many compressed bytes are gathered before they are sent.",
@@ -54,7 +55,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
         "DeflateCompressionLevel",
         Takes::One(|cx, arg| {
             let level = within(arg, 1, 9, "Compression Level must be between 1 and 9")?;
-            packing(cx, |packing| packing.level = Some(u32::from(level)))
+            settings::change(cx, |packing| packing.level = Some(u32::from(level)))
         }),
         "value",
         "Sets the compression level, from 1 (fastest) to 9 (smallest).",
@@ -62,7 +63,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
     .default("Zlib's default"),
     Row::<Deflate>::new(
         "DeflateAlterETag",
-        Takes::One(alter_etag),
+        Takes::One(settings::alter_etag),
         "AddSuffix|NoChange|Remove",
         "Sets how the ETag of a compressed or decompressed response changes.",
     )
@@ -99,14 +100,6 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
     .default("3"),
 ];
 
-fn packing(cx: &mut Here<'_, '_>, change: impl FnOnce(&mut Packing)) -> Set {
-    let own = &mut cx.server().own;
-    let mut packing = own.get().cloned().unwrap_or_default();
-    change(&mut packing);
-    own.set(packing);
-    Ok(())
-}
-
 fn unpacking(cx: &mut Here<'_, '_>, change: impl FnOnce(&mut Unpacking)) -> Set {
     let own = &mut cx.dir().own;
     let mut unpacking = own.get().copied().unwrap_or_default();
@@ -124,30 +117,6 @@ fn within(arg: &Arg, least: u8, most: u8, otherwise: &str) -> Result<u8, Fault> 
 fn positive(arg: &Arg, otherwise: &str) -> Result<u32, Fault> {
     let value = u32::try_from(atol(&arg.text)).ok().filter(|value| *value > 0);
     value.ok_or_else(|| Fault::new(otherwise).at(arg))
-}
-
-fn filter_note(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let (kind, name) = match args {
-        [name] => (None, name),
-        [kind, name, ..] => (Some(kind), name),
-        [] => return Ok(()),
-    };
-    let mut known = true;
-    packing(cx, |packing| {
-        known = packing.notes.add(kind.map(|kind| kind.text.as_slice()), &name.text)
-    })?;
-    match kind {
-        Some(kind) if !known => Err(Fault::new(format!("Unknown note type {}", kind.text))),
-        _ => Ok(()),
-    }
-}
-
-fn alter_etag(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let Some(choice) = AlterEtag::of(arg) else {
-        let accepted = "DeflateAlterETAG accepts only 'NoChange', 'AddSuffix', and 'Remove'";
-        return Err(Fault::new(accepted).at(arg));
-    };
-    packing(cx, |packing| packing.etag = choice)
 }
 
 fn limit_request_body(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
