@@ -2,13 +2,9 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authz_dbm.html>
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-
 use conf::Arg;
 use server::context::{Override, Places};
-use server::directive::{Cx, Fault, Row, Set, State, Takes, Target};
+use server::directive::{Cx, Row, Set, State, Takes};
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
@@ -16,12 +12,10 @@ use server::module::Module;
 use server::request::Request;
 
 use super::dbm::{self, Dbm, DbmConfig};
-use super::expression::Expression;
-use super::line::{until, words};
+use super::groups::{self, KnowsGroups, Required, refused};
+use super::line::until;
 use super::mod_authn_core::realm;
-use super::mod_authz_owner::file_group;
-use super::mod_authz_user::required;
-use super::provider::{AUTHZ, Authz, AuthzProvider, Requirement};
+use super::provider::{AUTHZ, Authz};
 
 /// `mod_authz_dbm.c`
 pub struct AuthzDbm;
@@ -51,8 +45,8 @@ impl Module for AuthzDbm {
     ];
 
     fn hooks(hooks: &mut Hooks<'_, AuthzDbm>) {
-        hooks.provider(AUTHZ, "dbm-group", AuthzProvider::new(group));
-        hooks.provider(AUTHZ, "dbm-file-group", AuthzProvider::new(|_, _| Ok(Arc::new(FileGroup))));
+        hooks.provider(AUTHZ, "dbm-group", groups::named::<AuthzDbm>());
+        hooks.provider(AUTHZ, "dbm-file-group", groups::of_file::<AuthzDbm>());
     }
 }
 
@@ -77,78 +71,27 @@ fn kind(cx: &mut Cx<'_, '_, AuthzDbm>, arg: &Arg) -> Set {
     Ok(())
 }
 
-/// `Require dbm-group NAME…`
-struct Group(Expression);
+impl KnowsGroups for AuthzDbm {
+    /// As the file has them.
+    type Groups = Vec<u8>;
+    const EXPRESSION: (u32, &'static str) = (2591, "authz_dbm authorize: require dbm-group");
+    const NOT_AMONG: u32 = 1801;
+    const NOT_OF_FILE: (u32, &'static str) =
+        (1805, "user is not part of the 'require'ed group(s).");
+    const LOGS_WITHOUT_GROUP: bool = true;
 
-fn group(target: &mut Target<'_>, arguments: &[u8]) -> Result<Arc<dyn Requirement>, Fault> {
-    Ok(Arc::new(Group(required(target, arguments)?)))
-}
-
-impl Requirement for Group {
-    fn waits(&self) -> bool {
-        true
+    /// Source: `dbmgroup_check_authorization`, `dbmfilegroup_check_authorization`.
+    async fn groups(request: &mut Request, what: Required) -> Result<Vec<u8>, Authz> {
+        match what {
+            Required::Named => groups(request, [1798, 1799, 1800], Authz::GeneralError).await,
+            Required::OfFile => groups(request, [1802, 1799, 1804], Authz::Denied).await,
+        }
     }
 
-    /// Source: `dbmgroup_check_authorization`.
-    fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
-        Box::pin(async move {
-            let found = groups(request, [1798, 1799, 1800], Authz::GeneralError).await;
-            let groups = match found {
-                Ok(groups) => groups,
-                Err(decided) => return decided,
-            };
-            let names = match self.0.value(request) {
-                Ok(names) => names,
-                Err(why) => {
-                    let message = format_args!(
-                        "authz_dbm authorize: require dbm-group: Can't evaluate require \
-                         expression: {why}"
-                    );
-                    request.log::<AuthzDbm>(Level::Error, 2591, message);
-                    return Authz::Denied;
-                }
-            };
-            if words(&names).any(|name| is_among(&name, &groups)) {
-                return Authz::Granted;
-            }
-            let reason = "user is not part of the 'require'ed group(s).";
-            refused(request, 1801, format_args!("{reason}"));
-            Authz::Denied
-        })
+    /// A comma at the beginning of a word is not skipped, and repeated ones count once.
+    fn is_among(name: &[u8], groups: &Vec<u8>) -> bool {
+        groups.split(|byte| *byte == b',').any(|group| group == name)
     }
-}
-
-/// `Require dbm-file-group`: the user must be in the group of the file.
-struct FileGroup;
-
-impl Requirement for FileGroup {
-    fn waits(&self) -> bool {
-        true
-    }
-
-    /// Source: `dbmfilegroup_check_authorization`.
-    fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
-        Box::pin(async move {
-            let groups = match groups(request, [1802, 1799, 1804], Authz::Denied).await {
-                Ok(groups) => groups,
-                Err(decided) => return decided,
-            };
-            if let Some(name) = file_group(request).await
-                && is_among(&name, &groups)
-            {
-                return Authz::Granted;
-            }
-            let reason = "user is not part of the 'require'ed group(s).";
-            refused(request, 1805, format_args!("{reason}"));
-            Authz::Denied
-        })
-    }
-}
-
-/// Whether a list with commas has a name. A comma at the beginning of a word is not skipped, and
-/// repeated ones count once.
-fn is_among(name: &[u8], groups: &[u8]) -> bool {
-    groups.split(|byte| *byte == b',').any(|group| group == name)
 }
 
 /// The user's groups. `numbers` are those of the log lines for: no file configured, file
@@ -181,7 +124,7 @@ async fn groups(
         Ok(None) => {
             let path = file.path();
             let reason = format_args!("user doesn't appear in DBM group file ({path}).");
-            refused(request, numbers[2], reason);
+            refused::<AuthzDbm>(request, numbers[2], reason);
             Err(Authz::Denied)
         }
         Err(why) => {
@@ -192,12 +135,4 @@ async fn groups(
             Err(unreadable)
         }
     }
-}
-
-fn refused(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
-    let user = bstr::BStr::new(request.user.as_deref().unwrap_or_default());
-    let uri = bstr::BStr::new(&request.resource.uri);
-    let message =
-        format_args!("Authorization of user {user} to access {uri} failed, reason: {reason}");
-    request.log::<AuthzDbm>(Level::Error, number, message);
 }

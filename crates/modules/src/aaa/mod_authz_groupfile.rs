@@ -2,28 +2,25 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authz_groupfile.html>
 
-use std::future::Future;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use conf::Arg;
 use messages::Message;
 use rt::Work;
 use server::context::{Override, Places};
-use server::directive::{Cx, Fault, Row, Set, Takes, Target};
+use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
-use server::request::{FileKind, Request};
+use server::request::Request;
 
-use super::expression::Expression;
+use super::groups::{self, KnowsGroups, Required, refused};
 use super::line::{self, GROUP_LINE_LIMIT, TextLines, until, words};
-use super::mod_authz_user::required;
-use super::provider::{AUTHZ, Authz, AuthzProvider, Requirement};
+use super::provider::{AUTHZ, Authz};
 
 /// `mod_authz_groupfile.c`
 pub struct AuthzGroupfile;
@@ -42,8 +39,8 @@ impl Module for AuthzGroupfile {
     .standing(Places::PER_DIR, Override::AUTH_CONFIG)];
 
     fn hooks(hooks: &mut Hooks<'_, AuthzGroupfile>) {
-        hooks.provider(AUTHZ, "group", AuthzProvider::new(group));
-        hooks.provider(AUTHZ, "file-group", AuthzProvider::new(|_, _| Ok(Arc::new(FileGroup))));
+        hooks.provider(AUTHZ, "group", groups::named::<AuthzGroupfile>());
+        hooks.provider(AUTHZ, "file-group", groups::of_file::<AuthzGroupfile>());
     }
 }
 
@@ -61,79 +58,25 @@ fn group_file(cx: &mut Cx<'_, '_, AuthzGroupfile>, arg: &Arg) -> Set {
     Ok(())
 }
 
-/// `Require group NAME…`
-struct Group(Expression);
+impl KnowsGroups for AuthzGroupfile {
+    type Groups = Vec<Vec<u8>>;
+    const EXPRESSION: (u32, &'static str) = (2592, "authz_groupfile authorize: require group");
+    const NOT_AMONG: u32 = 1667;
+    const NOT_OF_FILE: (u32, &'static str) =
+        (1671, "user is not part of the 'require'ed file group.");
+    const LOGS_WITHOUT_GROUP: bool = false;
 
-fn group(target: &mut Target<'_>, arguments: &[u8]) -> Result<Arc<dyn Requirement>, Fault> {
-    Ok(Arc::new(Group(required(target, arguments)?)))
-}
-
-impl Requirement for Group {
-    fn waits(&self) -> bool {
-        true
+    async fn groups(request: &mut Request, what: Required) -> Result<Vec<Vec<u8>>, Authz> {
+        match what {
+            Required::Named => groups(request, [1664, 1665, 1666]).await,
+            Required::OfFile => groups(request, [1668, 1669, 1670]).await,
+        }
     }
 
-    fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
-        Box::pin(async move {
-            let groups = match groups(request, [1664, 1665, 1666]).await {
-                Ok(groups) => groups,
-                Err(found) => return found,
-            };
-            let names = match self.0.value(request) {
-                Ok(names) => names,
-                Err(why) => {
-                    let message = format_args!(
-                        "authz_groupfile authorize: require group: Can't evaluate require \
-                         expression: {why}"
-                    );
-                    request.log::<AuthzGroupfile>(Level::Error, 2592, message);
-                    return Authz::Denied;
-                }
-            };
-            if words(&names).any(|name| is_among(&name, &groups)) {
-                return Authz::Granted;
-            }
-            let reason = "user is not part of the 'require'ed group(s).";
-            refused(request, 1667, format_args!("{reason}"));
-            Authz::Denied
-        })
+    /// Compares names ignoring case, like keys of a table.
+    fn is_among(name: &[u8], groups: &Vec<Vec<u8>>) -> bool {
+        groups.iter().any(|group| group.eq_ignore_ascii_case(name))
     }
-}
-
-/// `Require file-group`: the user must be in the group of the file.
-struct FileGroup;
-
-impl Requirement for FileGroup {
-    fn waits(&self) -> bool {
-        true
-    }
-
-    fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
-        Box::pin(async move {
-            let groups = match groups(request, [1668, 1669, 1670]).await {
-                Ok(groups) => groups,
-                Err(found) => return found,
-            };
-            let gid = nix::unistd::Gid::from_raw(request.resource.file.gid);
-            let exists = request.resource.file.kind != FileKind::None;
-            let pool = request.engine.handle.blocking().clone();
-            let owner = pool.run(Work::Login, move || nix::unistd::Group::from_gid(gid)).await;
-            let Some(owner) = owner.ok().and_then(Result::ok).flatten().filter(|_| exists) else {
-                return Authz::Denied;
-            };
-            if is_among(owner.name.as_bytes(), &groups) {
-                return Authz::Granted;
-            }
-            let reason = "user is not part of the 'require'ed file group.";
-            refused(request, 1671, format_args!("{reason}"));
-            Authz::Denied
-        })
-    }
-}
-
-/// Compares names of groups ignoring case, like keys of a table.
-fn is_among(name: &[u8], groups: &[Vec<u8>]) -> bool {
-    groups.iter().any(|group| group.eq_ignore_ascii_case(name))
 }
 
 /// The user's groups. `numbers` are those of the log lines for: no file configured, file
@@ -158,7 +101,7 @@ async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>
     match read {
         Ok(Ok(groups)) if groups.is_empty() => {
             let reason = format_args!("user doesn't appear in group file ({shown}).");
-            refused(request, numbers[2], reason);
+            refused::<AuthzGroupfile>(request, numbers[2], reason);
             Err(Authz::Denied)
         }
         Ok(Ok(groups)) => Ok(groups),
@@ -176,14 +119,6 @@ async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>
             Err(Authz::GeneralError)
         }
     }
-}
-
-fn refused(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
-    let user = bstr::BStr::new(request.user.as_deref().unwrap_or_default());
-    let uri = bstr::BStr::new(&request.resource.uri);
-    let message =
-        format_args!("Authorization of user {user} to access {uri} failed, reason: {reason}");
-    request.log::<AuthzGroupfile>(Level::Error, number, message);
 }
 
 /// Source: `groups_for_user`.
@@ -204,7 +139,7 @@ fn member_of<L: AsRef<[u8]>>(lines: impl Iterator<Item = L>, user: &[u8]) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{is_among, member_of};
+    use super::{AuthzGroupfile, KnowsGroups, member_of};
     use crate::aaa::line::Lines;
 
     #[test]
@@ -214,6 +149,6 @@ mod tests {
         assert_eq!(groups("alice"), [b"crew".to_vec()]);
         assert_eq!(groups("carol"), [b"officers".to_vec(), b"Crew".to_vec()]);
         assert!(groups("line").is_empty() && groups("dave").is_empty());
-        assert!(is_among(b"CREW", &groups("alice")));
+        assert!(AuthzGroupfile::is_among(b"CREW", &groups("alice")));
     }
 }
