@@ -84,6 +84,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_headers::Headers>(),
         module::<metadata::mod_mime_magic::MimeMagic>(),
         module::<metadata::mod_remoteip::Remoteip>(),
+        module::<metadata::mod_ident::Ident>(),
         module::<metadata::mod_setenvif::Setenvif>(),
         module::<metadata::mod_unique_id::UniqueId>(),
         module::<metadata::mod_usertrack::Usertrack>(),

@@ -34,6 +34,7 @@ pub struct IdleConnection {
     base_host: Arc<Host>,
     tls: Option<TlsFacts>,
     names: Option<Names>,
+    logname: Option<Box<[u8]>>,
     log_id: Option<[u8; 12]>,
     proxied: Option<Box<Proxied>>,
     responses: u32,
@@ -128,6 +129,7 @@ impl IdleConnection {
             aborted: Cell::new(false),
             keepalive: Cell::new(KeepAlive::Open),
             names: self.names.map_or_else(OnceCell::new, |names| OnceCell::from(Rc::new(names))),
+            logname: self.logname.map_or_else(OnceCell::new, OnceCell::from),
             log_id: Cell::new(self.log_id),
             stream: None,
             proxied: self.proxied,
@@ -169,6 +171,7 @@ impl Connection {
             // Cloned, because this loop's request buffers may keep the client for a while.
             tls: info.tls.as_deref().cloned(),
             names: info.names.get().map(|names| Names::clone(names)),
+            logname: info.logname.get().cloned(),
             log_id: info.log_id.get(),
             proxied: info.proxied.clone(),
             responses: self.responses,

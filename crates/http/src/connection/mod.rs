@@ -360,6 +360,7 @@ fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo
         stream: None,
         proxied: None,
         interim: Cell::default(),
+        logname: std::cell::OnceCell::new(),
     }
 }
 

@@ -8,7 +8,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("echo", "ProtocolEcho"),
     missing!("example_hooks", "Example"),
     missing!("example_ipc", ""),
-    missing!("ident", "IdentityCheck IdentityCheckTimeout").satisfied(&[("IdentityCheck", "off")]),
     missing!(
         "md",
         "<MDomain <MDomainSet MDActivationDelay MDBaseServer MDCACertificateFile \

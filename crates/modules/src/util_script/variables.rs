@@ -12,6 +12,8 @@ use server::{errors, hostname, subrequest};
 use wire::table::Overlap;
 use wire::{Method, Table};
 
+use crate::metadata::mod_ident;
+
 /// `PATH` of programs if the server has none (`DEFAULT_PATH`).
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin:/usr/ucb:/usr/bsd:/usr/local/bin";
 
@@ -31,6 +33,9 @@ static LIBRARY_PATH: LazyLock<Option<Vec<u8>>> =
 /// `M` is the module in whose name is logged.
 pub(crate) async fn add_common<M: Module>(request: &mut Request) {
     let host = hostname::client_name(request).await.map(<[u8]>::to_vec);
+    if mod_ident::is_unasked(request) {
+        mod_ident::ask(request).await;
+    }
     let mut added = match request.env.is_empty() {
         // It has the memory that an earlier request needed.
         true => std::mem::take(&mut request.env),
@@ -159,6 +164,9 @@ fn add_client(request: &Request, host: Option<&[u8]>, added: &mut Table) {
         added.add(b"REMOTE_USER", user);
     } else if let Some(user) = earlier.find_map(|prev| prev.user.as_ref()) {
         added.add(b"REDIRECT_REMOTE_USER", user);
+    }
+    if let Some(user) = request.connection.logname.get() {
+        added.add(b"REMOTE_IDENT", user);
     }
     if let Some(auth_type) = &request.auth_type {
         added.add(b"AUTH_TYPE", auth_type.as_bytes());

@@ -32,6 +32,8 @@ pub struct ConnectionInfo {
     pub keepalive: Cell<KeepAlive>,
     /// The names of both ends, once one has been looked up.
     pub names: OnceCell<Rc<Names>>,
+    /// The user of the connection, once the client's host has been asked (`remote_logname`).
+    pub logname: OnceCell<Box<[u8]>>,
     /// The identifier in log lines (`%{c}L`), created on first use.
     pub log_id: Cell<Option<[u8; 12]>>,
     /// The stream of a connection of HTTP/2: this is then the request's view of the connection.

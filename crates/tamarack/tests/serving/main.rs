@@ -36,6 +36,7 @@ mod handover;
 mod hostile;
 mod htaccess;
 mod http2;
+mod identity;
 mod idle;
 mod interrupted;
 mod irregular;

@@ -11,7 +11,7 @@ use crate::site::Site;
 fn broken() -> Site {
     let site = Site::new("messages");
     site.configure(
-        "LoadModule ident_module modules/mod_ident.so\nFrobnicate\n  DocumntRoot /nowhere",
+        "LoadModule dialup_module modules/mod_dialup.so\nFrobnicate\n  DocumntRoot /nowhere",
     );
     site
 }
@@ -62,7 +62,7 @@ fn a_pipe_gets_the_lines_of_apache() {
                    included in the server configuration\n  help: did you mean DocumentRoot?\n";
     assert!(said.contains(&(place + invalid)), "{said}");
     let warned = format!(
-        "AH20120: Tamarack does not have mod_ident yet: its directives are errors \
+        "AH20120: Tamarack does not have mod_dialup yet: its directives are errors \
                           (line {} of {})\n",
         line - 2,
         file.display()
@@ -75,7 +75,7 @@ fn a_pipe_gets_the_lines_of_apache() {
 fn what_is_not_here_is_named_with_its_module() {
     let yet = "which Tamarack does not have yet\n";
     for (line, hint) in [
-        ("IdentityCheck On", format!("IdentityCheck belongs to mod_ident, {yet}")),
+        ("ModemStandard V.21", format!("ModemStandard belongs to mod_dialup, {yet}")),
         ("<MDomain x>\n</MDomain>", format!("<MDomain> belongs to mod_md, {yet}")),
         ("CacheEnabl disk /", format!("did you mean CacheEnable? It belongs to mod_cache, {yet}")),
         ("<Location />\nRequire ldap-user x\n</Location>", format!("mod_authnz_ldap, {yet}")),

@@ -67,6 +67,7 @@ fn info(stream: &Stream) -> ConnectionInfo {
         aborted: Cell::new(false),
         keepalive: Cell::new(KeepAlive::Close),
         names: of.names.get().map_or_else(OnceCell::new, |names| OnceCell::from(names.clone())),
+        logname: of.logname.clone(),
         log_id: Cell::new(of.log_id.get()),
         stream: Some(stream.id),
         proxied: of.proxied.clone(),

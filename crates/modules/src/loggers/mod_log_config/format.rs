@@ -15,6 +15,8 @@ pub struct Format {
     pub names_client: bool,
     /// The same for `%{c}h` and the name of the connection's peer.
     pub names_peer: bool,
+    /// The same for `%l` and the user of the connection.
+    pub names_user_of_host: bool,
 }
 
 enum Part {
@@ -77,16 +79,16 @@ impl Format {
         if !literal.is_empty() {
             parts.push(Part::Literal(literal));
         }
-        let names = |peer: bool| {
+        let has = |is_it: fn(&Item) -> bool| {
             parts.iter().any(|part| match part {
                 Part::Literal(_) => false,
-                Part::Item(of) | Part::Json(of) => {
-                    matches!(of.item, Item::ClientName { of_connection } if of_connection == peer)
-                }
+                Part::Item(of) | Part::Json(of) => is_it(&of.item),
             })
         };
-        let (names_client, names_peer) = (names(false), names(true));
-        Ok(Format { parts, names_client, names_peer })
+        let names_client = has(|item| matches!(item, Item::ClientName { of_connection: false }));
+        let names_peer = has(|item| matches!(item, Item::ClientName { of_connection: true }));
+        let names_user_of_host = has(|item| matches!(item, Item::RemoteLogname));
+        Ok(Format { parts, names_client, names_peer, names_user_of_host })
     }
 
     /// Whether no item depends on what the phases found out of a request.

@@ -255,7 +255,9 @@ impl Item {
             Item::KeepAlives => {
                 number(u64::from(request.connection.keepalives.get().saturating_sub(1)), out);
             }
-            Item::RemoteLogname => return Value::None,
+            Item::RemoteLogname => {
+                return escaped(request.connection.logname.get().map(|name| &**name), out);
+            }
             Item::LogId { of_connection: true } => match request.connection.log_id.get() {
                 Some(id) => out.extend_from_slice(&id),
                 None => return Value::None,

@@ -27,6 +27,7 @@ use server::module::Module;
 use server::request::Request;
 use server::sinks::SinkId;
 
+use crate::metadata::mod_ident;
 use format::Format;
 
 /// `mod_log_config.c`
@@ -148,13 +149,17 @@ fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Step<'r> {
         |names: fn(&Format) -> bool| bound.server.ready.0.iter().any(|log| names(&log.format));
     let client = hostname::is_unknown(request) && any(|format| format.names_client);
     let peer = hostname::is_peer_unknown(request) && any(|format| format.names_peer);
-    if client || peer {
+    let ident = mod_ident::is_unasked(request) && any(|format| format.names_user_of_host);
+    if client || peer || ident {
         return Step::Pending(Box::pin(async move {
             if client {
                 hostname::client_name(request).await;
             }
             if peer {
                 hostname::look_up_peer(request).await;
+            }
+            if ident {
+                mod_ident::ask(request).await;
             }
             let mut done = 0;
             let step = |request: &mut Request| write_all(bound, request, &mut done);
