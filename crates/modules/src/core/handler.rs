@@ -11,7 +11,7 @@ use server::body::{Body, FileSlice};
 use server::core::{EtagParts, RangeLimit};
 use server::digest::{self, Digests, Wanted};
 use server::discard::discard_body;
-use server::etag::{self, VariantsTag};
+use server::etag::{self, CodedTag, VariantsTag};
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
@@ -209,6 +209,10 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     };
     let tag = match (tag, request.kept::<VariantsTag>()) {
         (Some(tag), Some(list)) => Some(etag::with_variants(&tag, list)),
+        (tag, _) => tag,
+    };
+    let tag = match (tag, request.kept::<CodedTag>()) {
+        (Some(tag), Some(coding)) => Some(coding.of(&tag)),
         (tag, _) => tag,
     };
     // A weak tag becomes strong with time: the response is not cached.

@@ -394,7 +394,8 @@ impl Request {
         }
     }
 
-    fn take_trace(&mut self, looked_at: Option<Trace>) {
+    /// Depends on what another request has looked at.
+    pub fn take_trace(&mut self, looked_at: Option<Trace>) {
         if let (Some(trace), Some(more)) = (&mut self.depends.trace, looked_at) {
             trace.extend(more);
         }

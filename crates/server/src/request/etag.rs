@@ -16,6 +16,19 @@ pub struct VariantsTag {
     is_weak: bool,
 }
 
+/// A coding in which the file of a response is stored. It becomes a part of the ETag, so that this
+/// differs from the original's even if it consists of the time only.
+#[derive(Clone, Copy, Debug)]
+pub struct CodedTag(pub &'static str);
+
+impl CodedTag {
+    /// The tag of a file with the coding.
+    pub fn of(self, tag: &[u8]) -> Vec<u8> {
+        let open = tag.strip_suffix(b"\"").unwrap_or(tag);
+        [open, b"-", self.0.as_bytes(), b"\""].concat()
+    }
+}
+
 /// The note of a response without an ETag of this server's own.
 const NO_ETAG: &[u8] = b"no-etag";
 
@@ -83,6 +96,12 @@ mod tests {
         assert_eq!(with_variants(b"\"7-1\"", &nested), b"\"7-1;f3;e0-");
         assert_eq!(with_variants(b"\"7-1\"", &weak), b"W/\"7-1;e0-2");
         assert_eq!(with_variants(b"W/\"7-1\"", &weak), b"W/\"7-1;e0-2");
+    }
+
+    #[test]
+    fn a_coded_tag_names_the_coding() {
+        assert_eq!(CodedTag("br").of(b"\"7-1\""), b"\"7-1-br\"");
+        assert_eq!(CodedTag("gzip").of(b"W/\"7\""), b"W/\"7-gzip\"");
     }
 
     #[test]

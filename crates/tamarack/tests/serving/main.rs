@@ -64,6 +64,7 @@ mod others;
 mod persisted;
 mod php;
 mod php_full;
+mod precompressed;
 mod programs;
 mod programs_gone;
 mod programs_queue;

@@ -48,7 +48,7 @@ fn origin(module: &str) -> String {
 }
 
 /// The modules that Apache does not have.
-pub const OWN: [&str; 2] = ["loop", "mod_zstd"];
+pub const OWN: [&str; 3] = ["loop", "mod_precompressed", "mod_zstd"];
 
 /// The index: every module with its purpose and its directives.
 pub fn index(modules: &BTreeMap<&str, Vec<&Row>>, chapters: &Chapters) -> String {
