@@ -9,6 +9,7 @@ pub mod core;
 mod ctime;
 pub mod database;
 pub mod debugging;
+pub mod echo;
 pub mod filters;
 pub mod generators;
 pub mod http;
@@ -55,6 +56,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
     all.extend(aaa::modules());
     all.push(module::<database::mod_dbd::Dbd>());
     all.push(module::<debugging::mod_dumpio::Dumpio>());
+    all.push(module::<echo::mod_echo::Echo>());
     all.extend(filters::modules());
     all.extend([
         module::<generators::mod_asis::Asis>(),
@@ -82,9 +84,9 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_env::Env>(),
         module::<metadata::mod_expires::Expires>(),
         module::<metadata::mod_headers::Headers>(),
+        module::<metadata::mod_ident::Ident>(),
         module::<metadata::mod_mime_magic::MimeMagic>(),
         module::<metadata::mod_remoteip::Remoteip>(),
-        module::<metadata::mod_ident::Ident>(),
         module::<metadata::mod_setenvif::Setenvif>(),
         module::<metadata::mod_unique_id::UniqueId>(),
         module::<metadata::mod_usertrack::Usertrack>(),

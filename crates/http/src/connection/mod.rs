@@ -5,6 +5,7 @@
 //! connection keeps as long as it is busy and returns after [`LINGER`] without a request.
 
 mod dump;
+mod echo;
 mod explain;
 mod fast;
 mod fill;
@@ -305,6 +306,9 @@ impl Connection {
 
     /// What follows the handshake.
     fn begin(self) -> Serving {
+        if self.info.base_host.echoes {
+            return Serving::Other(Box::pin(echo::run(self)));
+        }
         match h2::is_negotiated(&self.info) {
             true => Serving::Other(Box::pin(h2::run(self, Vec::new(), None))),
             false => self.wait_first(),
@@ -356,11 +360,11 @@ fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo
         aborted: Cell::new(false),
         keepalive: Cell::new(KeepAlive::Unknown),
         names: std::cell::OnceCell::new(),
+        logname: std::cell::OnceCell::new(),
         log_id: Cell::new(None),
         stream: None,
         proxied: None,
         interim: Cell::default(),
-        logname: std::cell::OnceCell::new(),
     }
 }
 

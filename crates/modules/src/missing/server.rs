@@ -5,7 +5,6 @@ use server::missing::{Missing, missing};
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
     missing!("dialup", "ModemStandard"),
-    missing!("echo", "ProtocolEcho"),
     missing!("example_hooks", "Example"),
     missing!("example_ipc", ""),
     missing!(

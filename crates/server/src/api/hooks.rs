@@ -267,6 +267,13 @@ impl<'t, M: Module> Hooks<'t, M> {
         self.table.proxy_header = Some(ask);
     }
 
+    /// Registers whether clients of a host get back what they send (mod_echo).
+    pub fn echoes(&mut self, ask: fn(&M::Server) -> bool) {
+        let slot = self.slot;
+        self.table.echoes =
+            Some(Box::new(move |server| server.get::<M::Server>(slot).is_some_and(ask)));
+    }
+
     /// Registers the limits on slow clients of a host (mod_reqtimeout).
     pub fn read_policy(&mut self, ask: fn(&M::Server) -> ReadPolicy) {
         let slot = self.slot;

@@ -64,6 +64,8 @@ pub struct Host {
     pub core: Arc<CoreServer>,
     /// The limits on slow clients.
     pub read_policy: ReadPolicy,
+    /// Whether its clients get back what they send, in place of HTTP.
+    pub echoes: bool,
     /// How it speaks HTTP/2, if it does.
     pub http2: Option<Http2>,
     /// The protocols that a client of HTTP/1.1 may prefer, as in an `Upgrade` field.
@@ -94,6 +96,7 @@ impl Host {
         Host {
             id,
             read_policy: build.registry.hooks.read_policy(&draft.server),
+            echoes: build.registry.hooks.echoes(&draft.server),
             upgrades: http2.as_ref().and_then(|_| core.upgrades()),
             http2,
             dump: build.registry.hooks.dump(&draft.server, &core.log),

@@ -50,6 +50,7 @@ pub struct HookTable {
     pub(super) answered: Vec<fn(&Request)>,
     pub(crate) log_id: Option<fn(&Request) -> Vec<u8>>,
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
+    pub(super) echoes: Option<Box<dyn Fn(&Slots) -> bool + Send + Sync>>,
     pub(super) http2: Option<AskHttp2>,
     pub(super) dump: Option<(&'static str, AskDump)>,
     pub(super) forwards: Option<AskServer>,
@@ -141,6 +142,11 @@ impl HookTable {
     /// The limits on slow clients of a host.
     pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
         self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
+    }
+
+    /// Whether clients of a host get back what they send, in place of HTTP.
+    pub fn echoes(&self, server: &Slots) -> bool {
+        self.echoes.as_ref().is_some_and(|ask| ask(server))
     }
 
     /// How a host speaks HTTP/2; `None` if no module provides it.

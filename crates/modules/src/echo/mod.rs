@@ -1,0 +1,3 @@
+//! Apache's `modules/echo`.
+
+pub mod mod_echo;
