@@ -5,6 +5,7 @@
 use server::log::Level;
 use server::request::Request;
 
+use super::fields::fields;
 use super::{AuthForm, Dir, FORM_BYTES};
 use crate::aaa::provider::Login;
 
@@ -71,10 +72,7 @@ pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, u16> 
 /// The first field of each name counts.
 fn parse(dir: &Dir, text: &[u8]) -> Form {
     let mut form = Form::default();
-    for pair in text.split(|byte| *byte == b'&') {
-        let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-        let (field, value) = pair.split_at(at);
-        let (field, value) = (unescape(field), value.get(1..).unwrap_or_default());
+    for (field, value) in fields(text) {
         let place = if field == name(&dir.user_field, b"httpd_username") {
             &mut form.user
         } else if field == name(&dir.password_field, b"httpd_password") {
@@ -85,37 +83,10 @@ fn parse(dir: &Dir, text: &[u8]) -> Form {
             continue;
         };
         if place.is_none() {
-            *place = Some(unescape(value));
+            *place = Some(value);
         }
     }
     form
-}
-
-/// A value up to its first NUL; a bad escape stays as it is.
-fn unescape(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, tail)) = rest.split_first() {
-        let digit = |at: usize| (*tail.get(at)? as char).to_digit(16);
-        let byte = match first {
-            b'+' => b' ',
-            b'%' => match (digit(0), digit(1)) {
-                (Some(high), Some(low)) => {
-                    rest = tail.get(2..).unwrap_or_default();
-                    match u8::try_from(high * 16 + low) {
-                        Ok(byte) if byte != 0 => out.push(byte),
-                        _ => break,
-                    }
-                    continue;
-                }
-                _ => b'%',
-            },
-            other => *other,
-        };
-        out.push(byte);
-        rest = tail;
-    }
-    out
 }
 
 #[cfg(test)]
@@ -130,7 +101,6 @@ mod tests {
         assert_eq!(form.user.as_deref(), Some(&b"alice b"[..]));
         assert_eq!(form.password.as_deref(), Some(&b"%zz%4"[..]));
         assert_eq!(form.location.as_deref(), Some(&b""[..]));
-        assert_eq!(unescape(b"a%00b"), b"a");
     }
 
     proptest::proptest! {

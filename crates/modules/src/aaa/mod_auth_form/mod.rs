@@ -3,6 +3,7 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_auth_form.html>
 
 mod check;
+mod fields;
 mod form;
 mod handlers;
 mod rows;
