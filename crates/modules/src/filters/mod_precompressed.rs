@@ -1,5 +1,8 @@
 //! mod_precompressed: serves `style.css.br` for `style.css` to clients that accept Brotli. Apache
 //! has no such module; its manual builds the same from mod_rewrite, mod_headers and mod_mime.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_deflate.html#precompressed>, whose recipe it
+//! replaces.
 
 use conf::Arg;
 use server::context::{Override, Places};

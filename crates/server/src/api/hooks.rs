@@ -5,6 +5,7 @@
 //! rank, then by `after` and `before`, then by load order.
 
 mod bound;
+mod echo;
 mod phase;
 mod provider;
 mod step;
@@ -265,13 +266,6 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// Registers whether a connection begins with a header of the PROXY protocol.
     pub fn expects_proxy_header(&mut self, ask: fn(&ConnectionInfo, &Server) -> bool) {
         self.table.proxy_header = Some(ask);
-    }
-
-    /// Registers whether clients of a host get back what they send (mod_echo).
-    pub fn echoes(&mut self, ask: fn(&M::Server) -> bool) {
-        let slot = self.slot;
-        self.table.echoes =
-            Some(Box::new(move |server| server.get::<M::Server>(slot).is_some_and(ask)));
     }
 
     /// Registers the limits on slow clients of a host (mod_reqtimeout).

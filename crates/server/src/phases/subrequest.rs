@@ -393,11 +393,4 @@ impl Request {
             left.0.push(change);
         }
     }
-
-    /// Depends on what another request has looked at.
-    pub fn take_trace(&mut self, looked_at: Option<Trace>) {
-        if let (Some(trace), Some(more)) = (&mut self.depends.trace, looked_at) {
-            trace.extend(more);
-        }
-    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Request;
 use crate::files::mirror::Fact;
 use crate::files::path;
+use crate::files::validity::Trace;
 
 impl Request {
     /// Notes that a path is about to be examined, so that a cached response can depend on it; for a
@@ -13,6 +14,13 @@ impl Request {
         if self.depends.trace.is_some() {
             let fact = self.engine.fact(path);
             self.trace_fact(path, fact.as_ref());
+        }
+    }
+
+    /// Depends on what another request has looked at.
+    pub fn take_trace(&mut self, looked_at: Option<Trace>) {
+        if let (Some(trace), Some(more)) = (&mut self.depends.trace, looked_at) {
+            trace.extend(more);
         }
     }
 

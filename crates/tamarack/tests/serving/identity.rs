@@ -1,4 +1,4 @@
-//! mod_ident: the client's host is asked for the user, and nobody else waits meanwhile.
+//! mod_ident: the client's host is asked for the user, and no other request waits meanwhile.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -92,7 +92,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     }
     let mut pieces = Pieces::of(std::mem::take(&mut request.response.body));
     let (mut out, mut is_complete) = (Vec::new(), false);
-    while !(is_complete && !runner.is_behind()) && !runner.is_passed_on() {
+    while (runner.is_behind() || !is_complete) && !runner.is_passed_on() {
         let done = if runner.is_behind() {
             tokio::task::yield_now().await;
             runner.push(b"", &mut out)

@@ -21,7 +21,7 @@ const APPENDED_MAX: usize = 19;
 /// Commands that are executed for a line; Apache executes an endless loop forever.
 const COMMANDS_MAX: u32 = 1_000_000;
 
-/// Steps of all searches in a line.
+/// Steps of commands and searches in a line.
 const LINE_STEPS_MAX: u64 = 200_000_000;
 
 /// Steps that are made in a turn, more or less; a command counts as some.
@@ -207,12 +207,15 @@ impl Machine {
             return Ok(None);
         };
         let before = self.search.steps;
-        self.turn_steps += COMMAND_STEPS;
+        // A line that grows makes each command slower.
+        let bytes_in_a_step =
+            if matches!(step.command, Command::Transliterate(_)) { 2 } else { 32 };
+        let work = COMMAND_STEPS + self.lines.whole().len() as u64 / bytes_in_a_step;
         let flow = match self.progress.is_some() || self.is_selected(step, at)? != step.is_negated {
             true => self.execute(script, step, at, out)?,
             false => Flow::Next,
         };
-        let steps = self.search.steps - before;
+        let steps = work + self.search.steps - before;
         (self.turn_steps, self.line_steps) = (self.turn_steps + steps, self.line_steps + steps);
         self.commands += 1;
         if self.commands > COMMANDS_MAX || self.line_steps > LINE_STEPS_MAX {

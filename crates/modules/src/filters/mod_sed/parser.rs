@@ -1,7 +1,7 @@
 //! Parses scripts, as the sed of Solaris does in Apache.
 //!
-//! Source: `fcomp` and what it calls (modules/filters/sed0.c). A script's line is a string that ends
-//! at a zero byte, and what Apache reads beyond is what it finds here, too.
+//! Source: `fcomp` and what it calls (modules/filters/sed0.c). A script's line is a string that
+//! ends at a zero byte, and what Apache reads beyond is what it finds here, too.
 
 use std::sync::Arc;
 

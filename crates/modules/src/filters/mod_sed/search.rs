@@ -69,11 +69,11 @@ impl Search {
         loop {
             if let Some(byte) = first {
                 let rest = text.get(at..).unwrap_or_default();
-                self.steps += 1 + rest.len() as u64 / 16;
-                match bstr::ByteSlice::find_byte(rest, byte) {
-                    Some(offset) => at += offset,
-                    None => return Ok(false),
-                }
+                let Some(offset) = bstr::ByteSlice::find_byte(rest, byte) else {
+                    return Ok(false);
+                };
+                self.steps += offset as u64 / 16;
+                at += offset;
             }
             if self.at(pattern, text, at, barred, limit)? {
                 return Ok(true);
@@ -173,7 +173,9 @@ impl Search {
             Kind::Any => room.len(),
             _ => room.iter().enumerate().position(is_end).unwrap_or(room.len()),
         };
-        self.steps += length as u64 / if matches!(here.kind, Kind::Any) { 64 } else { 2 };
+        if !matches!(here.kind, Kind::Any) {
+            self.steps += length as u64 / 2;
+        }
         if length < least {
             return None;
         }

@@ -144,11 +144,6 @@ impl HookTable {
         self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
     }
 
-    /// Whether clients of a host get back what they send, in place of HTTP.
-    pub fn echoes(&self, server: &Slots) -> bool {
-        self.echoes.as_ref().is_some_and(|ask| ask(server))
-    }
-
     /// How a host speaks HTTP/2; `None` if no module provides it.
     pub fn http2(&self, server: &Slots, registry: &Registry) -> Option<Http2> {
         self.http2.as_ref().and_then(|ask| ask(server, registry))
