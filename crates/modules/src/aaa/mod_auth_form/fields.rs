@@ -16,6 +16,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     while let Some((first, tail)) = rest.split_first() {
         let digit = |at: usize| (*tail.get(at)? as char).to_digit(16);
         let byte = match first {
+            0 => break,
             b'+' => b' ',
             b'%' => match (digit(0), digit(1)) {
                 (Some(high), Some(low)) => {
@@ -43,6 +44,7 @@ mod tests {
     #[test]
     fn a_value_ends_at_its_first_nul() {
         assert_eq!(unescape(b"a%00b"), b"a");
+        assert_eq!(unescape(b"a\0b"), b"a");
         assert_eq!(unescape(b"%zz%4+%41"), b"%zz%4 A");
     }
 }
