@@ -2,15 +2,31 @@
 //! show it.
 
 use crate::choice::Choice;
+use crate::contents;
 use crate::rows::{loggers, mappers, metadata};
 use crate::site::Node;
 
 /// The directives of a feature.
 type Feature = fn(&mut Choice) -> Vec<Node>;
 
-const FEATURES: [Feature; 12] = [
-    expiry, spelling, users, hosts, actions, messages, maps, metas, tracking, methods, logged,
+const FEATURES: [Feature; 17] = [
+    expiry,
+    spelling,
+    users,
+    hosts,
+    actions,
+    messages,
+    maps,
+    metas,
+    tracking,
+    methods,
+    logged,
     forensic,
+    contents::filters,
+    contents::charsets,
+    contents::reflection,
+    contents::logins,
+    contents::sessions,
 ];
 
 /// How many sites of a hundred have each feature.

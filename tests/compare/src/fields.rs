@@ -1,10 +1,14 @@
 //! Fields of requests: conditions, ranges, logins, preferences, cookies.
 
 use crate::choice::Choice;
+use crate::contents;
 use crate::site::Request;
 
 /// Adds a field.
 pub fn field(choice: &mut Choice, request: &mut Request) {
+    if choice.random.percent(4) {
+        return contents::session(choice, request);
+    }
     let (name, value) = match choice.random.below(27) {
         0 | 24 => ("If-None-Match", tag(choice)),
         1 => ("If-Match", tag(choice)),
@@ -14,7 +18,17 @@ pub fn field(choice: &mut Choice, request: &mut Request) {
         8 => ("If-Range", if choice.random.percent(50) { tag(choice) } else { date(choice) }),
         9 => (
             "Accept-Encoding",
-            choice.word(&["gzip", "gzip, deflate", "identity", "*", "gzip;q=0", "x-gzip", ""]),
+            choice.word(&[
+                "gzip",
+                "gzip, deflate",
+                "identity",
+                "*",
+                "gzip;q=0",
+                "x-gzip",
+                "",
+                "br",
+                "gzip, br",
+            ]),
         ),
         10 => (
             "Accept-Language",

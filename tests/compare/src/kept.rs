@@ -74,6 +74,30 @@ fn verified(text: &str, tamarack: &Program, tests: &Path) -> Result<String, Stri
     }
 }
 
+/// Words of sites of `contents`, and their modules.
+const OF_CONTENTS: [(&str, &str); 20] = [
+    ("Anonymous", "authn_anon"),
+    ("AuthForm", "auth_form"),
+    ("AuthForm", "request"),
+    ("BROTLI_COMPRESS", "brotli"),
+    ("BUFFER", "buffer"),
+    ("Charset", "charset_lite"),
+    ("DATA", "data"),
+    ("INFLATE", "deflate"),
+    ("RATE_LIMIT", "env"),
+    ("RATE_LIMIT", "ratelimit"),
+    ("SUBSTITUTE", "substitute"),
+    ("Sed", "sed"),
+    ("Session", "session"),
+    ("Session", "session_cookie"),
+    ("dbm", "authn_dbm"),
+    ("dbm", "authz_dbm"),
+    ("file-group", "authz_groupfile"),
+    ("file-group", "authz_owner"),
+    ("file-owner", "authz_owner"),
+    ("reflector", "reflector"),
+];
+
 /// The modules of the case's directives, and those that others require.
 fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
     if modules.contains(&"proxy") {
@@ -107,7 +131,8 @@ fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
         ("imap", "imagemap"),
         ("~", "userdir"),
     ];
-    names.extend(by_word.iter().filter(|(word, _)| text.contains(word)).map(|(_, module)| *module));
+    let by_word = by_word.iter().chain(&OF_CONTENTS);
+    names.extend(by_word.filter(|(word, _)| text.contains(word)).map(|(_, module)| *module));
     let is_needed = |module: &&&str| {
         names.contains(**module) || matches!(**module, "dir" | "mime" | "authz_core")
     };

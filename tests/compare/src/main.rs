@@ -17,6 +17,7 @@ mod answers;
 mod backends;
 mod changes;
 mod choice;
+mod contents;
 mod costly;
 mod expression;
 mod features;

@@ -64,6 +64,13 @@ const GROUPS: &str = "staff: alice\nall: alice bob\n";
 /// A map of names to names, the same for all sites.
 const MAP: &str = "a.txt b.html\na index.html\nindex d/\nd docs/a.txt\n1 a.txt\nevil - no\n#x y\n";
 
+/// Users with their passwords and groups, as mod_authn_dbm and mod_authz_dbm have them.
+const LOGINS: [(&str, &str); 3] = [
+    ("alice", "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=:staff,all"),
+    ("bob", "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=:all"),
+    ("root", "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=:root"),
+];
+
 /// The same as SDBM.
 const DBM: [(&str, &str); 5] = [
     ("a.txt", "b.html"),
@@ -79,6 +86,8 @@ pub fn tree(random: &mut Random) -> Vec<File> {
         text("auth/users", USERS),
         text("auth/groups", GROUPS),
         text("map.txt", MAP),
+        text("auth/dbm.dir", ""),
+        text("auth/dbm.pag", &special::sdbm(&LOGINS)),
         text("map.dir", ""),
         text("map.pag", &special::sdbm(&DBM)),
     ];
