@@ -203,6 +203,12 @@ impl BodySource for Reader {
             None => Poll::Ready(None),
         }
     }
+
+    fn trailers(&self) -> Option<Box<Table>> {
+        let pipe = self.0.borrow();
+        let trailers = &pipe.as_ref()?.trailers;
+        (!trailers.is_empty()).then(|| Box::new(trailers.clone()))
+    }
 }
 
 impl Pipe {

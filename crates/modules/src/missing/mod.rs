@@ -4,14 +4,12 @@
 mod aaa;
 mod cache;
 mod content;
-mod proxy;
 mod server;
 
 use ::server::missing::Missing;
 use ::server::module::ErasedModule;
 
-const FAMILIES: [&[Missing]; 5] =
-    [aaa::FAMILY, cache::FAMILY, content::FAMILY, proxy::FAMILY, server::FAMILY];
+const FAMILIES: [&[Missing]; 4] = [aaa::FAMILY, cache::FAMILY, content::FAMILY, server::FAMILY];
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Missing> {

@@ -11,6 +11,7 @@ pub mod mod_proxy_fdpass;
 pub mod mod_proxy_ftp;
 pub mod mod_proxy_hcheck;
 pub mod mod_proxy_http;
+pub mod mod_proxy_http2;
 pub mod mod_proxy_scgi;
 pub mod mod_proxy_uwsgi;
 pub mod mod_proxy_wstunnel;
@@ -30,6 +31,7 @@ pub(super) fn modules() -> Vec<&'static dyn ErasedModule> {
         module::<mod_proxy_ftp::ProxyFtp>(),
         module::<mod_proxy_hcheck::ProxyHcheck>(),
         module::<mod_proxy_http::ProxyHttp>(),
+        module::<mod_proxy_http2::ProxyHttp2>(),
         module::<mod_proxy_scgi::ProxyScgi>(),
         module::<mod_proxy_uwsgi::ProxyUwsgi>(),
         module::<mod_proxy_wstunnel::ProxyWstunnel>(),

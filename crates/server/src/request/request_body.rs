@@ -4,6 +4,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use wire::Table;
 
 use crate::log::Level;
 use crate::request::Request;
@@ -25,6 +26,8 @@ pub struct BodyIn {
     /// Whether an input filter may change its length.
     is_filtered: bool,
     kept: Kept,
+    /// What followed it.
+    trailers: Option<Box<Table>>,
 }
 
 /// What is read of a body, for the subrequests of its request (`kept_body`).
@@ -52,6 +55,11 @@ impl BodySource for Again {
 pub trait BodySource {
     /// The next piece; `None` at the end.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>>;
+
+    /// The trailer fields, once the body has ended, for a handler that forwards them.
+    fn trailers(&self) -> Option<Box<Table>> {
+        None
+    }
 }
 
 /// Why a body could not be read.
@@ -207,6 +215,11 @@ impl BodyIn {
         self.limit = Some(self.limit.map_or(limit, |set| set.min(limit)));
     }
 
+    /// The trailer fields, once all of the body has been read by this.
+    pub fn trailers(&self) -> Option<&Table> {
+        self.trailers.as_deref()
+    }
+
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
         self.source.is_none()
@@ -247,6 +260,7 @@ impl BodyIn {
         let source = self.source.as_mut()?;
         let next = std::future::poll_fn(|cx| source.poll_data(cx)).await;
         let Some(Ok(piece)) = &next else {
+            self.trailers = source.trailers();
             self.source = None;
             return next;
         };

@@ -19,7 +19,7 @@ pub(super) const RESETS_REMEMBERED: usize = 64;
 pub struct Limits {
     /// Most requests at a time (`H2MaxSessionStreams`).
     pub streams: u32,
-    /// Bytes of a request's body that may wait for its handler (`H2WindowSize`).
+    /// Bytes of a body that may wait to be taken (`H2WindowSize`).
     pub window_bytes: u32,
     /// The same for all requests together.
     pub connection_window_bytes: u32,
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// What the client has sent.
+/// What the peer has sent.
 #[derive(Debug)]
 pub enum Event {
     /// A request.
@@ -77,18 +77,36 @@ pub enum Event {
         /// The fields.
         fields: Table,
     },
-    /// The request is of no interest any more, or was invalid: no response can be sent.
+    /// The head of a response; for a client.
+    Response {
+        /// The request's stream.
+        stream: StreamId,
+        /// Its status; one below 200 is that of an interim response.
+        status: u16,
+        /// Its fields.
+        fields: Table,
+        /// Whether it has no body.
+        ends: bool,
+    },
+    /// The stream is closed: by the peer, or here because what the peer has sent was invalid.
     Reset {
         /// The request's stream.
         stream: StreamId,
+        /// The reason.
+        code: Code,
     },
     /// More may be sent: on a stream, or on the connection (0).
     Window {
         /// The stream, or 0.
         stream: StreamId,
     },
-    /// The client will send no more requests.
-    Leaves,
+    /// The peer takes, or sends, no more requests.
+    Leaves {
+        /// The last stream of this end that the peer may have acted upon.
+        last: StreamId,
+    },
+    /// The peer has responded to a PING.
+    Pong,
 }
 
 /// Why the connection ends: the code for the client, and the reason.
@@ -113,10 +131,14 @@ pub(super) struct Block {
     pub frames: usize,
 }
 
-/// One connection, as the server sees it.
+/// One connection, as one of its ends sees it.
 #[derive(Debug)]
 pub struct Connection {
     pub(super) limits: Limits,
+    /// Whether this end is the client.
+    pub(super) is_client: bool,
+    /// Whether the peer has sent GOAWAY.
+    pub(super) peer_left: bool,
     pub(super) phase: Phase,
     /// By number, the smallest first.
     pub(super) streams: Vec<Stream>,
@@ -129,7 +151,7 @@ pub struct Connection {
     pub(super) block: Option<Block>,
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
-    /// The client's settings.
+    /// The peer's settings.
     pub(super) peer: Settings,
     pub(super) receive_window: ReceiveWindow,
     pub(super) send_window: SendWindow,
@@ -148,7 +170,16 @@ impl Connection {
     /// Returns a connection, whose output has the server's settings. `now_ms` is the time on any
     /// clock, which [`Connection::receive`] continues.
     pub fn new(limits: Limits, now_ms: u64) -> Connection {
-        let mut connection = Connection {
+        let mut connection = Connection::blank(limits, now_ms);
+        connection.begin();
+        connection
+    }
+
+    /// A connection on which nothing is sent.
+    pub(super) fn blank(limits: Limits, now_ms: u64) -> Connection {
+        Connection {
+            is_client: false,
+            peer_left: false,
             phase: Phase::Preface,
             streams: Vec::new(),
             last: 0,
@@ -167,9 +198,7 @@ impl Connection {
             padding: now_ms as u32 | 1,
             output: Vec::new(),
             limits,
-        };
-        connection.begin();
-        connection
+        }
     }
 
     fn begin(&mut self) {
@@ -178,6 +207,11 @@ impl Connection {
             (settings::INITIAL_WINDOW_SIZE, self.limits.window_bytes),
             (settings::NO_RFC7540_PRIORITIES, 1),
         ];
+        self.write_settings(&settings);
+    }
+
+    /// Appends the settings of this end, and opens the connection's window.
+    pub(super) fn write_settings(&mut self, settings: &[(u16, u32)]) {
         let mut payload = Vec::new();
         for (identifier, value) in settings {
             payload.extend_from_slice(&identifier.to_be_bytes());
@@ -206,7 +240,7 @@ impl Connection {
         self.last
     }
 
-    /// Whether the client has begun to speak HTTP/2.
+    /// Whether the peer has begun to speak HTTP/2.
     pub fn has_begun(&self) -> bool {
         self.phase == Phase::Frames
     }
@@ -224,7 +258,9 @@ impl Connection {
     /// Ends the connection.
     pub fn fail(&mut self, Failure(code, why): Failure) {
         if self.failure.is_none() {
-            frame::write_goaway(self.last, code, why, &mut self.output);
+            // A server begins no streams.
+            let last = if self.is_client { 0 } else { self.last };
+            frame::write_goaway(last, code, why, &mut self.output);
             self.failure = Some(Failure(code, why));
         }
     }

@@ -36,7 +36,8 @@ impl Connection {
         if let Some(stream) = self.find(head.stream).filter(|stream| stream.state != State::Closed)
         {
             stream.state = State::Closed;
-            self.events.push_back(Event::Reset { stream: head.stream });
+            let code = frame::number(payload).map_or(Code::NO_ERROR, Code);
+            self.events.push_back(Event::Reset { stream: head.stream, code });
         }
         self.pay(ledger::Event::Reset)
     }
@@ -81,8 +82,10 @@ impl Connection {
         if payload.len() != 8 {
             return frame_size("PING of a wrong size");
         }
-        if !head.has(flag::ACK) {
-            self.pay(ledger::Event::Frame)?;
+        self.pay(ledger::Event::Frame)?;
+        if head.has(flag::ACK) {
+            self.events.push_back(Event::Pong);
+        } else {
             frame::write(kind::PING, flag::ACK, 0, payload, &mut self.output);
         }
         Ok(())
@@ -96,7 +99,9 @@ impl Connection {
             return frame_size("GOAWAY of a wrong size");
         }
         self.pay(ledger::Event::Frame)?;
-        self.events.push_back(Event::Leaves);
+        let last = frame::number(payload).unwrap_or(0) & 0x7fff_ffff;
+        self.events.push_back(Event::Leaves { last });
+        self.peer_left = true;
         Ok(())
     }
 
@@ -105,7 +110,7 @@ impl Connection {
             return frame_size("WINDOW_UPDATE of a wrong size");
         };
         let grant = i64::from(grant & 0x7fff_ffff);
-        self.pay(ledger::Event::Frame)?;
+        self.pay(ledger::Event::Update)?;
         if head.stream == 0 {
             if grant == 0 {
                 return protocol("WINDOW_UPDATE of 0 bytes");
@@ -118,8 +123,7 @@ impl Connection {
             if self.is_unused(head.stream) {
                 return protocol("WINDOW_UPDATE on a stream that is not open");
             }
-            let Some(stream) = self.find(head.stream).filter(|stream| stream.takes_response())
-            else {
+            let Some(stream) = self.find(head.stream).filter(|stream| stream.may_send()) else {
                 return Ok(());
             };
             if grant == 0 {

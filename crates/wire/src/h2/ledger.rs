@@ -16,12 +16,20 @@ const PER_RESPONSE: u32 = 10;
 /// Bytes of payload, in either direction, that earn 1.
 const BYTES_PER_POINT: usize = 1024;
 
+/// WINDOW_UPDATE frames for which each DATA frame pays: those of its stream and of the connection,
+/// twice.
+const UPDATES_PER_FRAME: u32 = 4;
+
+/// The most of them that are paid for in advance.
+const UPDATES_MOST: u32 = 1000;
+
 /// What has a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A frame without payload for a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown
-    /// ones.
+    /// A frame without payload for a request: PING, SETTINGS, PRIORITY, unknown ones.
     Frame,
+    /// WINDOW_UPDATE, unless a DATA frame has paid for it.
+    Update,
     /// A DATA frame without data that does not end its stream.
     Empty,
     /// A stream that either end resets, or that is refused.
@@ -31,7 +39,7 @@ pub enum Event {
 impl Event {
     fn price(self) -> u32 {
         match self {
-            Event::Frame => 1,
+            Event::Frame | Event::Update => 1,
             Event::Empty => 2,
             Event::Reset => 10,
         }
@@ -42,6 +50,8 @@ impl Event {
 #[derive(Debug)]
 pub struct Ledger {
     left: u32,
+    /// WINDOW_UPDATE frames that are paid for.
+    updates: u32,
     /// Bytes that have not yet earned a point.
     bytes: usize,
     /// When time last earned something, on the caller's clock.
@@ -51,11 +61,15 @@ pub struct Ledger {
 impl Ledger {
     /// Returns a full budget.
     pub fn new(now_ms: u64) -> Ledger {
-        Ledger { left: CAPACITY, bytes: 0, since_ms: now_ms }
+        Ledger { left: CAPACITY, updates: 0, bytes: 0, since_ms: now_ms }
     }
 
     /// Pays for an event; false if the budget does not suffice.
     pub fn pay(&mut self, event: Event) -> bool {
+        if event == Event::Update && self.updates > 0 {
+            self.updates -= 1;
+            return true;
+        }
         let left = self.left.checked_sub(event.price());
         self.left = left.unwrap_or(0);
         left.is_some()
@@ -64,6 +78,12 @@ impl Ledger {
     /// A response was sent completely.
     pub fn responded(&mut self) {
         self.earn(PER_RESPONSE);
+    }
+
+    /// A DATA frame was sent that is not short because of the peer's window: the peer may say that
+    /// it has taken it, however short it is.
+    pub fn sent_data(&mut self) {
+        self.updates = (self.updates + UPDATES_PER_FRAME).min(UPDATES_MOST);
     }
 
     /// Payload was received or sent.

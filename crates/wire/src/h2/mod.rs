@@ -1,11 +1,13 @@
-//! HTTP/2 (RFC 9113), the server's side: bytes in, events out.
+//! HTTP/2 (RFC 9113), of a server and of a client: bytes in, events out.
 //!
-//! A [`Connection`] takes what has been received ([`Connection::receive`]), and returns events: a
-//! request, a piece of its body, its end. What is to be sent gathers in [`Connection::output`]:
-//! frames that the protocol itself needs, heads of responses, and as much of their bodies as the
-//! client's windows allow. Everything that a client can make grow has a limit ([`Limits`]); frames
+//! A [`Connection`] takes what has been received ([`Connection::receive`], or of a client
+//! [`Connection::receive_responses`]), and returns events: a request or a response, a piece of its
+//! body, its end. What is to be sent gathers in [`Connection::output`]:
+//! frames that the protocol itself needs, heads, and as much of bodies as the peer's windows allow.
+//! Everything that a peer can make grow has a limit ([`Limits`]); frames
 //! that bring no progress use up a budget ([`ledger::Ledger`]).
 
+mod client;
 mod code;
 mod connection;
 mod control;
@@ -22,6 +24,7 @@ mod tests;
 mod upgrade;
 mod window;
 
+pub use client::Pseudo;
 pub use code::Code;
 pub use connection::{Connection, Event, Failure, Limits};
 pub use frame::PREFACE;

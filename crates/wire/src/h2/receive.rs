@@ -1,4 +1,4 @@
-//! What a client sends on a connection: its frames, and those of its requests.
+//! What the peer sends on a connection: its frames, and those of its requests.
 
 use super::connection::{Block, Connection, Event, Failure, Phase};
 use super::fields::{self, Fields};
@@ -6,7 +6,7 @@ use super::frame::{self, Head, PREFACE, flag, kind};
 use super::hpack::HpackError;
 use super::ledger;
 use super::stream::{State, Stream};
-use super::window::{ReceiveWindow, SendWindow};
+use super::window::SendWindow;
 use super::{Code, StreamId};
 use crate::request::HeadOptions;
 
@@ -28,6 +28,16 @@ impl Connection {
     /// rest is to be passed again, with more behind it; it is shorter than a frame. After a
     /// [`Connection::failure`] everything is discarded.
     pub fn receive(&mut self, input: &[u8], options: &HeadOptions<'_>, now_ms: u64) -> usize {
+        self.take_frames(input, Some(options), now_ms)
+    }
+
+    /// The same for both ends; a client has no options.
+    pub(super) fn take_frames(
+        &mut self,
+        input: &[u8],
+        options: Option<&HeadOptions<'_>>,
+        now_ms: u64,
+    ) -> usize {
         self.ledger.tick(now_ms);
         let mut rest = input;
         loop {
@@ -59,7 +69,11 @@ impl Connection {
     }
 
     /// Takes one frame; 0 if it is not complete.
-    fn take_frame(&mut self, input: &[u8], options: &HeadOptions<'_>) -> Result<usize, Failure> {
+    fn take_frame(
+        &mut self,
+        input: &[u8],
+        options: Option<&HeadOptions<'_>>,
+    ) -> Result<usize, Failure> {
         let Some(head) = Head::parse(input) else { return Ok(0) };
         if head.length > frame::PAYLOAD_BYTES {
             return Err(Failure(Code::FRAME_SIZE_ERROR, "frame is too long"));
@@ -82,7 +96,8 @@ impl Connection {
             kind::PRIORITY => self.priority(head, payload),
             kind::RST_STREAM => self.rst_stream(head, payload),
             kind::SETTINGS => self.settings(head, payload),
-            kind::PUSH_PROMISE => protocol("PUSH_PROMISE of a client"),
+            // A client can't push, and to this one it is not allowed.
+            kind::PUSH_PROMISE => protocol("unexpected PUSH_PROMISE"),
             kind::PING => self.ping(head, payload),
             kind::GOAWAY => self.goaway(head, payload),
             kind::WINDOW_UPDATE => self.window_update(head, payload),
@@ -108,11 +123,11 @@ impl Connection {
         self.goaway.is_some_and(|last| id > last)
     }
 
-    /// Resets a stream for a fault of the client.
+    /// Resets a stream for a fault of the peer.
     pub(super) fn stream_error(&mut self, id: StreamId, code: Code) -> Outcome {
         if let Some(stream) = self.find(id).filter(|stream| stream.state != State::Closed) {
             stream.state = State::Closed;
-            self.events.push_back(Event::Reset { stream: id });
+            self.events.push_back(Event::Reset { stream: id, code });
         }
         self.write_reset(id, code);
         self.pay(ledger::Event::Reset)
@@ -132,7 +147,8 @@ impl Connection {
         if bytes.is_empty() && !ends {
             self.pay(ledger::Event::Empty)?;
         }
-        let Some(stream) = self.find(head.stream).filter(|stream| stream.takes_request()) else {
+        let is_client = self.is_client;
+        let Some(stream) = self.find(head.stream).filter(|stream| stream.peer_may_send()) else {
             self.return_to_connection(head.length);
             if self.reset.contains(&head.stream) || self.is_ignored(head.stream) {
                 return Ok(());
@@ -141,9 +157,11 @@ impl Connection {
         };
         stream.received += bytes.len() as u64;
         let is_too_much = !stream.receive_window.take(head.length);
-        let is_wrong = stream.announced.is_some_and(|announced| {
-            stream.received > announced || ends && stream.received != announced
-        });
+        let is_early = is_client && !stream.has_head;
+        let is_wrong = is_early
+            || stream.announced.is_some_and(|announced| {
+                stream.received > announced || ends && stream.received != announced
+            });
         if is_too_much || is_wrong {
             self.return_to_connection(head.length);
             let codes = [Code::PROTOCOL_ERROR, Code::FLOW_CONTROL_ERROR];
@@ -151,9 +169,12 @@ impl Connection {
         }
         stream.untaken += head.length;
         if ends {
-            stream.end_request();
+            stream.end_peer();
         }
         self.ledger.carried(bytes.len());
+        if ends && self.is_client {
+            self.ledger.responded();
+        }
         // Padding is of no use to the handler.
         self.taken(head.stream, head.length - bytes.len());
         let bytes = bytes.to_vec();
@@ -161,7 +182,12 @@ impl Connection {
         Ok(())
     }
 
-    fn headers(&mut self, head: Head, payload: &[u8], options: &HeadOptions<'_>) -> Outcome {
+    fn headers(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        options: Option<&HeadOptions<'_>>,
+    ) -> Outcome {
         if head.stream.is_multiple_of(2) {
             return protocol("HEADERS on a stream of the server");
         }
@@ -176,6 +202,9 @@ impl Connection {
                 return protocol("a stream that depends on itself");
             }
             block = rest;
+        }
+        if options.is_none() && self.is_unused(head.stream) {
+            return protocol("HEADERS on a stream that is not open");
         }
         let is_new = head.stream > self.seen;
         let is_known = self.find(head.stream).is_some()
@@ -193,7 +222,12 @@ impl Connection {
         Ok(())
     }
 
-    fn continuation(&mut self, head: Head, payload: &[u8], options: &HeadOptions<'_>) -> Outcome {
+    fn continuation(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        options: Option<&HeadOptions<'_>>,
+    ) -> Outcome {
         let Some(mut block) = self.block.take_if(|block| block.stream == head.stream) else {
             return protocol("unexpected CONTINUATION");
         };
@@ -217,8 +251,9 @@ impl Connection {
         id: StreamId,
         ends: bool,
         block: &[u8],
-        options: &HeadOptions<'_>,
+        options: Option<&HeadOptions<'_>>,
     ) -> Outcome {
+        let Some(options) = options else { return self.response(id, ends, block) };
         let mut fields = Fields::new(self.limits.head);
         let decoded = self.decoder.decode(block, |name, value| fields.take(name, value));
         match decoded {
@@ -246,10 +281,10 @@ impl Connection {
         if is_full || is_too_much {
             return self.stream_error(id, Code::REFUSED_STREAM);
         }
-        self.request(id, ends, fields, options)
+        self.begun(id, ends, fields, options)
     }
 
-    fn request(
+    fn begun(
         &mut self,
         id: StreamId,
         ends: bool,
@@ -260,16 +295,10 @@ impl Connection {
         let Some(request) = fields.into_request(options, ends) else {
             return self.stream_error(id, Code::PROTOCOL_ERROR);
         };
-        self.streams.push(Stream {
-            id,
-            state: if ends { State::RequestEnded } else { State::Open },
-            send_window: SendWindow::new(self.peer.initial_window_bytes),
-            receive_window: ReceiveWindow::new(self.limits.window_bytes),
-            announced: request.announced,
-            received: 0,
-            untaken: 0,
-            head_bytes,
-        });
+        let state = if ends { State::PeerEnded } else { State::Open };
+        let window = SendWindow::new(self.peer.initial_window_bytes);
+        let stream = Stream::new(id, state, window, self.limits.window_bytes);
+        self.streams.push(Stream { announced: request.announced, head_bytes, ..stream });
         let fields::Request { head, refusal, .. } = request;
         self.events.push_back(Event::Request { stream: id, head, refusal, ends });
         Ok(())
@@ -280,14 +309,14 @@ impl Connection {
             // The stream was reset here, and the client did not know.
             return self.pay(ledger::Event::Frame);
         };
-        if !stream.takes_request() {
+        if !stream.peer_may_send() {
             return self.stream_error(id, Code::STREAM_CLOSED);
         }
         let is_short = stream.announced.is_some_and(|announced| stream.received != announced);
         let Some(fields) = fields.into_trailers().filter(|_| ends && !is_short) else {
             return self.stream_error(id, Code::PROTOCOL_ERROR);
         };
-        stream.end_request();
+        stream.end_peer();
         self.events.push_back(Event::Trailers { stream: id, fields });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a server sends on a connection.
+//! What either end sends on a connection.
 
 use super::connection::Connection;
 use super::frame::{self, Head, flag, kind};
@@ -10,8 +10,9 @@ use super::{Code, StreamId};
 const OF_CONNECTION: [&[u8]; 5] =
     [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
 
-/// Fields whose values are different in most responses.
-const VARYING: [&[u8]; 7] = [
+/// Fields whose values are different in most messages.
+const VARYING: [&[u8]; 8] = [
+    b":path",
     b"content-length",
     b"content-range",
     b"etag",
@@ -21,11 +22,24 @@ const VARYING: [&[u8]; 7] = [
     b"age",
 ];
 
+/// Data that is shorter, and fills the window, is short because of the window.
+const SHORT_BYTES: usize = 1024;
+
 /// The place of the flags in a frame's head.
 const FLAGS_AT: usize = 4;
 
 /// The last number of a stream.
 const LAST_STREAM: StreamId = 0x7fff_ffff;
+
+/// How a block of fields begins.
+pub(super) enum Start<'a> {
+    /// With the status of a response.
+    Status(u16),
+    /// With the pseudo-header fields of a request.
+    Pseudo(&'a [(&'a [u8], &'a [u8])]),
+    /// With a field: it is one of trailers.
+    Trailers,
+}
 
 impl Connection {
     /// Appends the head of a response. `ends`: it has no body. Without effect if the stream is
@@ -37,30 +51,30 @@ impl Connection {
         fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
         ends: bool,
     ) {
-        if self.find(stream).is_some_and(|stream| stream.takes_response()) {
-            self.write_fields(stream, Some(status), fields, ends);
+        if self.find(stream).is_some_and(|stream| stream.may_send()) {
+            self.write_fields(stream, Start::Status(status), fields, ends);
             if ends {
-                self.end_response(stream);
+                self.end_own(stream);
             }
         }
     }
 
-    /// Appends the trailer fields of a response, which end it.
+    /// Appends the trailer fields behind a body, which end it.
     pub fn respond_trailers<'f>(
         &mut self,
         stream: StreamId,
         fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
     ) {
-        if self.find(stream).is_some_and(|stream| stream.takes_response()) {
-            self.write_fields(stream, None, fields, true);
-            self.end_response(stream);
+        if self.find(stream).is_some_and(|stream| stream.may_send()) {
+            self.write_fields(stream, Start::Trailers, fields, true);
+            self.end_own(stream);
         }
     }
 
-    fn write_fields<'f>(
+    pub(super) fn write_fields<'f>(
         &mut self,
         stream: StreamId,
-        status: Option<u16>,
+        start: Start<'_>,
         fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
         ends: bool,
     ) {
@@ -72,8 +86,14 @@ impl Connection {
             Head { length: 0, kind: kind::HEADERS, flags: flag::END_HEADERS | end_stream, stream };
         head.write(out);
         self.encoder.begin(out);
-        if let Some(status) = status {
-            self.encoder.status(status, out);
+        match start {
+            Start::Status(status) => self.encoder.status(status, out),
+            Start::Pseudo(fields) => {
+                for (name, value) in fields {
+                    self.encoder.field(name, value, indexing(name), out);
+                }
+            }
+            Start::Trailers => {}
         }
         for (name, value) in fields {
             if !is_of_connection(name) {
@@ -106,7 +126,7 @@ impl Connection {
     /// The bytes of a body that may be sent on this stream now; `None` if it takes none any more.
     pub fn window(&self, stream: StreamId) -> Option<usize> {
         let at = self.streams.binary_search_by_key(&stream, |stream| stream.id).ok()?;
-        let stream = self.streams.get(at).filter(|stream| stream.takes_response())?;
+        let stream = self.streams.get(at).filter(|stream| stream.may_send())?;
         Some(stream.send_window.available().min(self.send_window.available()))
     }
 
@@ -128,6 +148,9 @@ impl Connection {
             let is_last = ends && is_all && rest.is_empty();
             let flags = if is_last { flag::END_STREAM } else { 0 };
             spare -= self.write_data(flags, stream, piece, spare);
+            if sent >= SHORT_BYTES || sent < window {
+                self.ledger.sent_data();
+            }
             if rest.is_empty() {
                 break;
             }
@@ -138,7 +161,7 @@ impl Connection {
             stream.send_window.take(sent);
         }
         if ends && is_all {
-            self.end_response(stream);
+            self.end_own(stream);
         }
         sent
     }
@@ -166,16 +189,18 @@ impl Connection {
         more
     }
 
-    fn end_response(&mut self, id: StreamId) {
+    pub(super) fn end_own(&mut self, id: StreamId) {
         if let Some(stream) = self.find(id) {
-            stream.end_response();
+            stream.end_own();
         }
-        self.ledger.responded();
+        if !self.is_client {
+            self.ledger.responded();
+        }
     }
 
-    /// Whether the client may still send on a stream.
+    /// Whether the peer may still send on a stream.
     pub fn expects_more(&mut self, stream: StreamId) -> bool {
-        self.find(stream).is_some_and(|stream| stream.takes_request())
+        self.find(stream).is_some_and(|stream| stream.peer_may_send())
     }
 
     /// Resets a stream, unless it is closed already.
@@ -187,27 +212,28 @@ impl Connection {
         self.write_reset(id, code);
     }
 
-    /// A handler has taken bytes of a request's body: the client may send as many more.
+    /// Bytes of a body have been taken: the peer may send as many more.
     pub fn taken(&mut self, id: StreamId, bytes: usize) {
         let Some(stream) = self.find(id) else { return };
         let bytes = bytes.min(stream.untaken);
         stream.untaken -= bytes;
-        let grant = stream.receive_window.give_back(bytes).filter(|_| stream.takes_request());
+        let grant = stream.receive_window.give_back(bytes).filter(|_| stream.peer_may_send());
         if let Some(grant) = grant {
             frame::write_window(id, grant, &mut self.output);
         }
         self.return_to_connection(bytes);
     }
 
-    /// A stream's handler has ended: another stream may take its place.
+    /// A stream is of no more use: another one may take its place.
     pub fn release(&mut self, id: StreamId) {
         let Ok(at) = self.streams.binary_search_by_key(&id, |stream| stream.id) else { return };
         let stream = self.streams.remove(at);
         match stream.state {
             State::Closed => {}
+            _ if self.is_client => self.write_reset(id, Code::CANCEL),
             // The request's body was not needed (RFC 9113 section 8.1).
-            State::ResponseEnded => self.write_reset(id, Code::NO_ERROR),
-            State::Open | State::RequestEnded => self.write_reset(id, Code::INTERNAL_ERROR),
+            State::OwnEnded => self.write_reset(id, Code::NO_ERROR),
+            State::Open | State::PeerEnded => self.write_reset(id, Code::INTERNAL_ERROR),
         }
         self.return_to_connection(stream.untaken);
     }
@@ -262,7 +288,7 @@ fn is_of_connection(name: &[u8]) -> bool {
 
 fn indexing(name: &[u8]) -> Indexing {
     let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
-    if [&b"set-cookie"[..], b"authorization", b"proxy-authorization"].iter().any(is) {
+    if [&b"set-cookie"[..], b"cookie", b"authorization", b"proxy-authorization"].iter().any(is) {
         Indexing::Never
     } else if VARYING.iter().any(is) {
         Indexing::None

@@ -10,18 +10,20 @@ pub(super) const ENABLE_PUSH: u16 = 2;
 pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 pub(super) const MAX_FRAME_SIZE: u16 = 5;
+pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 pub(super) const NO_RFC7540_PRIORITIES: u16 = 9;
 
 /// Most settings of one frame; each has six bytes, and all known ones are fewer.
 const SETTINGS_LIMIT: usize = 32;
 
-/// What the client has set.
+/// What the peer has set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub header_table_bytes: u32,
     pub enable_push: bool,
     pub initial_window_bytes: u32,
     pub frame_bytes: u32,
+    pub streams: u32,
 }
 
 impl Default for Settings {
@@ -31,6 +33,7 @@ impl Default for Settings {
             enable_push: true,
             initial_window_bytes: INITIAL_BYTES,
             frame_bytes: frame::PAYLOAD_BYTES as u32,
+            streams: u32::MAX,
         }
     }
 }
@@ -56,6 +59,7 @@ impl Settings {
         match (identifier, value) {
             (HEADER_TABLE_SIZE, _) => self.header_table_bytes = value,
             (ENABLE_PUSH, 0 | 1) => self.enable_push = value == 1,
+            (MAX_CONCURRENT_STREAMS, _) => self.streams = value,
             (ENABLE_PUSH, _) => return wrong("invalid ENABLE_PUSH"),
             (INITIAL_WINDOW_SIZE, _) if i64::from(value) > LARGEST => {
                 let why = "INITIAL_WINDOW_SIZE is too large";

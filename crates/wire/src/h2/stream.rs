@@ -8,10 +8,11 @@ use super::window::{ReceiveWindow, SendWindow};
 pub(super) enum State {
     /// Both ends.
     Open,
-    /// The client has sent its whole request (half-closed, remote).
-    RequestEnded,
-    /// The response was sent, and the request goes on (half-closed, local).
-    ResponseEnded,
+    /// The peer has sent all: the client its request, or the server its response (half-closed,
+    /// remote).
+    PeerEnded,
+    /// This end has sent all, and the peer goes on (half-closed, local).
+    OwnEnded,
     /// Neither; the stream is here until its handler has ended.
     Closed,
 }
@@ -23,37 +24,60 @@ pub(super) struct Stream {
     pub state: State,
     pub send_window: SendWindow,
     pub receive_window: ReceiveWindow,
-    /// The length that the request has announced, bytes.
+    /// The length of the body that the peer has announced, bytes.
     pub announced: Option<u64>,
-    /// Bytes of its body so far.
+    /// Bytes of that body so far.
     pub received: u64,
-    /// Bytes of its body that the handler has not taken yet.
+    /// Bytes of it that have not been taken yet.
     pub untaken: usize,
     /// Bytes of its head.
     pub head_bytes: usize,
+    /// Of a client: whether the head of the response has arrived.
+    pub has_head: bool,
+    /// Of a client: the response has no body, whatever length it announces (HEAD).
+    pub is_head_request: bool,
+    /// Of a client: interim responses so far.
+    pub interims: u8,
 }
 
 impl Stream {
-    /// Whether the client may still send.
-    pub fn takes_request(&self) -> bool {
-        matches!(self.state, State::Open | State::ResponseEnded)
+    /// A stream that has just begun.
+    pub fn new(id: StreamId, state: State, send_window: SendWindow, receive_bytes: u32) -> Stream {
+        Stream {
+            id,
+            state,
+            send_window,
+            receive_window: ReceiveWindow::new(receive_bytes),
+            announced: None,
+            received: 0,
+            untaken: 0,
+            head_bytes: 0,
+            has_head: false,
+            is_head_request: false,
+            interims: 0,
+        }
     }
 
-    /// Whether something may still be sent to the client.
-    pub fn takes_response(&self) -> bool {
-        matches!(self.state, State::Open | State::RequestEnded)
+    /// Whether the peer may still send.
+    pub fn peer_may_send(&self) -> bool {
+        matches!(self.state, State::Open | State::OwnEnded)
     }
 
-    pub fn end_request(&mut self) {
+    /// Whether something may still be sent to the peer.
+    pub fn may_send(&self) -> bool {
+        matches!(self.state, State::Open | State::PeerEnded)
+    }
+
+    pub fn end_peer(&mut self) {
         self.state = match self.state {
-            State::Open => State::RequestEnded,
+            State::Open => State::PeerEnded,
             _ => State::Closed,
         };
     }
 
-    pub fn end_response(&mut self) {
+    pub fn end_own(&mut self) {
         self.state = match self.state {
-            State::Open => State::ResponseEnded,
+            State::Open => State::OwnEnded,
             _ => State::Closed,
         };
     }

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Failure, Limits};
 use super::stream::{State, Stream};
-use super::window::{ReceiveWindow, SendWindow};
+use super::window::SendWindow;
 
 impl Connection {
     /// Returns a connection whose stream 1 is a request of HTTP/1.1 without a body, in which the
@@ -15,16 +15,8 @@ impl Connection {
         connection.apply_settings(&payload).map_err(|Failure(_, why)| why).ok()?;
         connection.events.clear();
         (connection.last, connection.seen) = (1, 1);
-        connection.streams.push(Stream {
-            id: 1,
-            state: State::RequestEnded,
-            send_window: SendWindow::new(connection.peer.initial_window_bytes),
-            receive_window: ReceiveWindow::new(limits.window_bytes),
-            announced: None,
-            received: 0,
-            untaken: 0,
-            head_bytes: 0,
-        });
+        let window = SendWindow::new(connection.peer.initial_window_bytes);
+        connection.streams.push(Stream::new(1, State::PeerEnded, window, limits.window_bytes));
         Some(connection)
     }
 }

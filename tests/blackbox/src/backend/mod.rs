@@ -8,6 +8,7 @@ pub mod ajp;
 mod descriptor;
 pub mod fastcgi;
 pub mod ftp;
+pub mod h2;
 pub mod http;
 pub mod pairs;
 pub mod player;
@@ -37,6 +38,8 @@ pub fn progress(protocol: script::Protocol, bytes: &[u8]) -> Progress {
         Protocol::Scgi => pairs::scgi_progress(bytes),
         Protocol::Uwsgi => pairs::uwsgi_progress(bytes),
         Protocol::Ajp => ajp::progress(bytes),
+        Protocol::H2c if bytes.is_empty() => Progress::Partial,
+        Protocol::H2c => Progress::Whole(bytes.len()),
         // Its connections are served as a whole.
         Protocol::Raw | Protocol::Ftp | Protocol::Fdpass if bytes.is_empty() => Progress::Partial,
         Protocol::Fdpass => Progress::Whole(descriptor::MESSAGE_BYTES),

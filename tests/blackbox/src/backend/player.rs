@@ -117,6 +117,7 @@ impl Player {
                 Act::Send(bytes) => Act::Send(place.fill_bytes(&bytes)),
                 Act::Record(record) => Act::Send(record.bytes(|content| place.fill_bytes(content))),
                 Act::Reply(reply) => Act::Reply(reply.filled(|text| place.fill_bytes(text))),
+                Act::Frame(frame) => Act::Frame(frame.filled(|text| place.fill_bytes(text))),
                 Act::Packet(packet) => Act::Send(packet.bytes(|text| place.fill_bytes(text))),
                 other => other,
             };

@@ -5,6 +5,7 @@ use crate::escape::unescape;
 use super::ajp::Packet;
 use super::fastcgi::Record;
 use super::ftp::Reply;
+use super::h2::Frame;
 
 /// A backend, as declared: `backend NAME [PROTOCOL] [unix] [refuses] [pooled]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,8 @@ pub enum Protocol {
     Uwsgi,
     /// AJP 1.3, where a `CPING` is a request of its own.
     Ajp,
+    /// HTTP/2 in clear.
+    H2c,
     /// FTP, where a connection is a request.
     Ftp,
     /// A descriptor over a UNIX socket: the client's connection, to which the script applies.
@@ -60,6 +63,8 @@ pub enum Act {
     Record(Record),
     /// Sends an AJP packet.
     Packet(Packet),
+    /// Sends a frame of HTTP/2.
+    Frame(Frame),
     /// Replies to an FTP command.
     Reply(Reply),
     /// Sends 200 and what was received, as a backend without a script does.
@@ -118,6 +123,7 @@ impl Declared {
                 "scgi" => declared.protocol = Protocol::Scgi,
                 "uwsgi" => declared.protocol = Protocol::Uwsgi,
                 "ajp" => declared.protocol = Protocol::Ajp,
+                "h2c" => declared.protocol = Protocol::H2c,
                 "ftp" => declared.protocol = Protocol::Ftp,
                 "fdpass" => declared.protocol = Protocol::Fdpass,
                 "raw" => declared.protocol = Protocol::Raw,
@@ -174,6 +180,10 @@ pub fn add(backends: &[Declared], exchanges: &mut Vec<Exchange>, line: &str) -> 
     }
     if word.ends_with('<') && backend.protocol == Protocol::Ajp {
         acts.push(Act::Packet(Packet::parse(rest)?));
+        return Ok(());
+    }
+    if word.ends_with('<') && backend.protocol == Protocol::H2c {
+        acts.push(Act::Frame(Frame::parse(rest)?));
         return Ok(());
     }
     if word.ends_with('<') && backend.protocol == Protocol::Ftp {

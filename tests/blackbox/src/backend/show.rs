@@ -131,9 +131,31 @@ impl Page<'_> {
                 }
                 self.broken(request.broken.filter(|_| !is_cut));
             }
+            Protocol::H2c => self.frames(bytes, is_cut),
             // In their order, unlike the lines of a head.
             Protocol::Ftp => self.body(bytes),
             Protocol::Raw | Protocol::Fdpass => self.raw(bytes),
+        }
+    }
+
+    /// Lines, an empty one, and the body.
+    fn frames(&mut self, bytes: &[u8], is_cut: bool) {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+        let (head, body) = bytes.split_at(end.map_or(bytes.len(), |end| end + 4));
+        let text = String::from_utf8_lossy(head);
+        let (trailers, lines): (Vec<&str>, Vec<&str>) = text
+            .lines()
+            .filter(|line| !line.is_empty())
+            .partition(|line| line.starts_with("trailer "));
+        for line in lines {
+            self.head(line);
+        }
+        self.head("");
+        if !is_cut {
+            self.body(body);
+        }
+        for line in trailers {
+            self.note(line);
         }
     }
 

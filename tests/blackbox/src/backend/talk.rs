@@ -12,7 +12,7 @@ use super::ftp::Session;
 use super::player::{Script, Shared};
 use super::script::{Act, Declared, Protocol};
 use super::wire::{Fill, Wire};
-use super::{Progress, ajp, fastcgi, http, pairs, progress};
+use super::{Progress, ajp, fastcgi, h2, http, pairs, progress};
 
 /// The time limit for what a script waits for.
 const ACT_LIMIT: Duration = Duration::from_secs(15);
@@ -34,6 +34,9 @@ pub(super) fn converse(shared: &Shared, at: usize, declared: &Declared, socket: 
     let Ok(mut wire) = Wire::new(socket) else { return };
     if declared.protocol == Protocol::Ftp {
         return serve_ftp(shared, at, &mut wire);
+    }
+    if declared.protocol == Protocol::H2c {
+        return h2::serve(shared, at, declared, &mut wire);
     }
     if declared.protocol == Protocol::Fdpass {
         let Some(client) = wire.client() else { return };
@@ -101,7 +104,7 @@ impl Exchange<'_> {
         for act in &script.acts {
             match act {
                 Act::Send(bytes) => self.wire.send(bytes),
-                Act::Record(_) | Act::Packet(_) | Act::Reply(_) | Act::AtOnce => {}
+                Act::Record(_) | Act::Packet(_) | Act::Reply(_) | Act::Frame(_) | Act::AtOnce => {}
                 Act::Echo => {
                     if self.echo() == After::Closing {
                         self.wire.half_close();
@@ -195,7 +198,7 @@ impl Exchange<'_> {
                 self.wire.send(format!("passed to {name}\n").as_bytes());
                 return After::Closing;
             }
-            Protocol::Ftp | Protocol::Raw => return After::Closing,
+            Protocol::Ftp | Protocol::H2c | Protocol::Raw => return After::Closing,
         };
         parameters.sort();
         let mut answer =

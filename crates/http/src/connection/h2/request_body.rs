@@ -10,7 +10,7 @@ use rt::Sleep;
 use server::read_policy::Running;
 use server::request::Request;
 use server::request_body::{BodyError, BodyIn, BodySource};
-use wire::{Body, HeadFlags, RequestHead};
+use wire::{Body, HeadFlags, RequestHead, Table};
 
 use super::stream::{BodyEnd, Stream};
 
@@ -90,5 +90,10 @@ impl BodySource for Reader {
             Poll::Ready(()) => Poll::Ready(Some(Err(BodyError::Status(408)))),
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    fn trailers(&self) -> Option<Box<Table>> {
+        let trailers = self.stream.trailers.borrow();
+        (!trailers.is_empty()).then(|| Box::new(trailers.clone()))
     }
 }

@@ -352,7 +352,7 @@ impl Session {
                     stream.wake_reader();
                 }
             }
-            Event::Reset { stream: id } => {
+            Event::Reset { stream: id, .. } => {
                 if let Some(stream) = self.shared.stream(id) {
                     stream.break_off();
                 }
@@ -363,7 +363,9 @@ impl Session {
                     stream.wake_writer();
                 }
             }
-            Event::Leaves => self.is_left = true,
+            Event::Leaves { .. } => self.is_left = true,
+            // Only a client gets these.
+            Event::Response { .. } | Event::Pong => {}
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Backend {
     pub stream: Stream,
     /// Whether it has served a request before: its server may have closed it meanwhile.
     pub is_reused: bool,
-    slot: Slot,
+    pub(super) slot: Slot,
     /// `None` if it serves one request.
     pool: Option<Rc<Pool>>,
 }

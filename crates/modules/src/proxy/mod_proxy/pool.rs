@@ -37,6 +37,8 @@ pub struct Slot {
     pub(super) security: Option<Security>,
     /// Where that connection leads; `None`: to the worker's own place.
     pub(super) detour: Option<Detour>,
+    /// The state of that connection's protocol, if it outlives a request.
+    pub(super) protocol: Option<Box<wire::h2::Connection>>,
 }
 
 /// The most connections.
@@ -58,7 +60,7 @@ impl Limits {
 
 impl Slot {
     fn new(state: &Arc<State>, limits: Limits) -> Slot {
-        Slot { state: state.clone(), limits, security: None, detour: None }
+        Slot { state: state.clone(), limits, security: None, detour: None, protocol: None }
     }
 
     /// Takes a place, if there are fewer connections than the limits.
@@ -317,7 +319,7 @@ impl Pool {
     pub(super) fn take(&self, now_ms: u64) -> Option<(Stream, Slot)> {
         loop {
             let Idle { mut stream, slot, since_ms } = self.idle.borrow_mut().pop()?;
-            if !self.has_expired(since_ms, now_ms) && stream.is_reusable() {
+            if !self.has_expired(since_ms, now_ms) && slot.is_usable(&mut stream) {
                 return Some((stream, slot));
             }
         }
@@ -357,7 +359,7 @@ impl Pool {
             return;
         }
         kept.retain_mut(|idle| {
-            !self.has_expired(idle.since_ms, now_ms) && idle.stream.is_reusable()
+            !self.has_expired(idle.since_ms, now_ms) && idle.slot.is_usable(&mut idle.stream)
         });
         if let (Some(smax), None) = (self.rules.smax, self.rules.ttl_ms) {
             let surplus = kept.len().saturating_sub(smax);

@@ -1,6 +1,7 @@
 //! TLS to a backend. Source: `ap_proxy_connection_create_ex`, `ssl_io_filter_handshake`.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use bstr::BStr;
@@ -67,6 +68,7 @@ pub(super) async fn wanted(exchange: &mut Exchange<'_>) -> Wanted {
         Ok(None) => return Wanted::Refused(None),
         Err(why) => return Wanted::Refused(Some(why)),
     };
+    let config = if scheme(exchange.url) == b"h2" { for_http2(&config) } else { config };
     let preserves = exchange.bound.dir.preserves_host.or(false);
     let asked = exchange.request.hostname.clone().filter(|_| preserves);
     // A remote proxy only relays.
@@ -81,6 +83,34 @@ pub(super) async fn wanted(exchange: &mut Exchange<'_>) -> Wanted {
         Some(name) => Wanted::Tls(Security { config, name: name.to_owned() }),
         None => Wanted::Refused(Some("the backend's name is not one of DNS".to_owned())),
     }
+}
+
+/// The same configuration, which offers HTTP/2 alone. It is the same one each time: connections are
+/// found again by it.
+fn for_http2(config: &Arc<ClientConfig>) -> Arc<ClientConfig> {
+    HTTP2.with_borrow_mut(|known| {
+        let is_it = |(of, _): &&(Arc<ClientConfig>, Arc<ClientConfig>)| Arc::ptr_eq(of, config);
+        if let Some((_, made)) = known.iter().find(is_it) {
+            return made.clone();
+        }
+        if known.len() >= HTTP2_KEPT {
+            known.clear();
+        }
+        let mut made = ClientConfig::clone(config);
+        made.alpn_protocols = vec![b"h2".to_vec()];
+        let made = Arc::new(made);
+        known.push((config.clone(), made.clone()));
+        made
+    })
+}
+
+/// The configurations for HTTP/2 that a loop keeps.
+const HTTP2_KEPT: usize = 64;
+
+thread_local! {
+    /// Configurations, and those that offer HTTP/2 alone.
+    static HTTP2: RefCell<Vec<(Arc<ClientConfig>, Arc<ClientConfig>)>> =
+        const { RefCell::new(Vec::new()) };
 }
 
 /// Logs that there is no TLS; returns the status of the response.
@@ -159,8 +189,8 @@ fn tell(exchange: &Exchange<'_>, security: &Security, error: &TlsError) {
 }
 
 /// Whether connections for a URL have TLS.
-pub(super) fn is_tls(url: &[u8]) -> bool {
-    matches!(scheme(url), b"https" | b"wss")
+pub fn is_tls(url: &[u8]) -> bool {
+    matches!(scheme(url), b"https" | b"wss" | b"h2")
 }
 
 /// The scheme of a URL, in lower case as canonical ones have it.

@@ -9,15 +9,23 @@ use super::ProxyHttp;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::via;
 
-/// Forwards one, whose bytes are in `buf`, as `proxy-interim-response` says. A `100 Continue` tells
-/// a client that does not wait for it nothing.
+/// Forwards one, whose bytes are in `buf`, as `proxy-interim-response` says.
 pub(super) fn forward(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) {
-    let bound = exchange.bound;
-    let request = &mut *exchange.request;
-    if request.head.protocol < 1001 {
-        return;
+    if is_forwarded(exchange, head.status) {
+        let mut fields = Vec::new();
+        head.write_fields(buf, &mut fields);
+        push(exchange, head.status, head.reason(buf), &fields);
     }
-    let is_continue = head.status == 100;
+}
+
+/// Whether `proxy-interim-response` lets one with this status pass. A `100 Continue` tells a client
+/// that does not wait for it nothing.
+fn is_forwarded(exchange: &Exchange<'_>, status: u16) -> bool {
+    let request = &*exchange.request;
+    if request.head.protocol < 1001 {
+        return false;
+    }
+    let is_continue = status == 100;
     let policy = request.env.get(b"proxy-interim-response");
     let is_strict = policy.is_some_and(|policy| policy.eq_ignore_ascii_case(b"RFC"));
     if let Some(policy) = policy.filter(|_| !is_strict) {
@@ -26,18 +34,21 @@ pub(super) fn forward(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u
             let text = format_args!("undefined proxy interim response policy ({policy})");
             request.log::<ProxyHttp>(Level::Warn, 1108, text);
         }
-        return;
+        return false;
     }
     // Reading the body sends it to a client that waits for it.
-    if is_continue && (!is_strict || request.body_in.expects_continue()) {
-        return;
-    }
+    !is_continue || is_strict && !request.body_in.expects_continue()
+}
+
+/// Adds one, with the lines of its fields, to those that wait for the client.
+pub(in crate::proxy) fn push(exchange: &Exchange<'_>, status: u16, reason: &[u8], fields: &[u8]) {
+    let request = &*exchange.request;
     let mut out = request.connection.interim.take().into_vec();
-    out.extend_from_slice(format!("HTTP/1.1 {:03} ", head.status).as_bytes());
-    out.extend_from_slice(head.reason(buf));
+    out.extend_from_slice(format!("HTTP/1.1 {status:03} ").as_bytes());
+    out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
-    head.write_fields(buf, &mut out);
-    if let Some(via) = via::of_request(request, bound) {
+    out.extend_from_slice(fields);
+    if let Some(via) = via::of_request(request, exchange.bound) {
         out.extend_from_slice(&[b"Via: ", &via[..], b"\r\n"].concat());
     }
     out.extend_from_slice(b"\r\n");

@@ -8,7 +8,7 @@ mod body;
 mod canonical;
 mod failed;
 mod forward;
-mod interim;
+pub(in crate::proxy) mod interim;
 pub(in crate::proxy) mod request_head;
 pub(in crate::proxy) mod upgrade;
 mod warnings;

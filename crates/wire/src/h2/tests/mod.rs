@@ -1,6 +1,7 @@
 //! Tests of a whole connection, with a client that writes frames by hand.
 
 mod attacks;
+mod client;
 mod flow;
 mod requests;
 
