@@ -31,23 +31,33 @@ pub(super) fn offered(build: &Build, draft: &HostDraft) -> Vec<Vec<u8>> {
     names
 }
 
-/// A configuration for each protocol, if the client's order counts.
-pub(super) fn by_client(
+/// A configuration for each protocol.
+pub(super) type ByProtocol = Vec<(Vec<u8>, Arc<ServerConfig>)>;
+
+/// One for each protocol of each of `configs`, if the client's order counts.
+pub(super) fn by_client<'c>(
     build: &Build,
     draft: &HostDraft,
-    config: &Arc<ServerConfig>,
-) -> Vec<(Vec<u8>, Arc<ServerConfig>)> {
+    configs: impl Iterator<Item = &'c Arc<ServerConfig>>,
+) -> Vec<(Arc<ServerConfig>, ByProtocol)> {
     let of = |draft: &HostDraft| {
         let core = build.server_config::<Core>(&draft.server);
         core.and_then(|core| core.protocols_honor_order.get().copied())
     };
-    if of(draft).or_else(|| of(&build.main)).unwrap_or(true) || config.alpn_protocols.len() < 2 {
+    if of(draft).or_else(|| of(&build.main)).unwrap_or(true) {
         return Vec::new();
     }
-    let with = |name: &Vec<u8>| {
+    let with = |config: &Arc<ServerConfig>, name: &Vec<u8>| {
         let mut config = ServerConfig::clone(config);
         config.alpn_protocols = vec![name.clone()];
         (name.clone(), Arc::new(config))
     };
-    config.alpn_protocols.iter().map(with).collect()
+    let has_choice = |config: &&Arc<ServerConfig>| config.alpn_protocols.len() > 1;
+    configs
+        .filter(has_choice)
+        .map(|config| {
+            let names = config.alpn_protocols.iter();
+            (config.clone(), names.map(|name| with(config, name)).collect())
+        })
+        .collect()
 }

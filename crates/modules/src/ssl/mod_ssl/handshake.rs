@@ -46,11 +46,9 @@ fn choose(client: &ConnectionInfo, server: &Server, hello: &ClientHello<'_>) -> 
     let first = of_host(server, &client.base_host);
     let of_first = first.and_then(|first| first.protocols.get().copied());
     let offered = hello.alpn().into_iter().flatten();
-    let preferred = built.preferred(offered);
     // What the client prefers does not lift the limits of the address's first host.
     let own = built.config(of_first);
-    let preferred = preferred.filter(|_| built.is_own(own));
-    let config = preferred.unwrap_or(own).clone();
+    let config = built.preferred(own, offered).unwrap_or(own).clone();
     Some(TlsChoice { config, host: host.id, certificate })
 }
 

@@ -50,9 +50,9 @@ pub fn adopt_keys(keys: &[u8]) {
 pub struct Built {
     /// For rustls.
     config: Arc<ServerConfig>,
-    /// The same with one protocol of ALPN each, in the host's order, if the client's order counts
-    /// (`ProtocolsHonorOrder Off`).
-    by_client: Vec<(Vec<u8>, Arc<ServerConfig>)>,
+    /// That and the narrower ones with one protocol of ALPN each, in the host's order, if the
+    /// client's order counts (`ProtocolsHonorOrder Off`).
+    by_client: Vec<(Arc<ServerConfig>, alpn::ByProtocol)>,
     /// The same with other protocols, if the host has no SSLProtocol.
     narrower: Vec<(Protocols, Arc<ServerConfig>)>,
     /// The certificates with their staples.
@@ -83,18 +83,16 @@ impl Built {
         narrower.map_or(&self.config, |(_, config)| config)
     }
 
-    /// Whether the host's own protocols apply.
-    pub fn is_own(&self, config: &Arc<ServerConfig>) -> bool {
-        Arc::ptr_eq(config, &self.config)
-    }
-
-    /// The configuration with the protocol that the client prefers, if that counts.
+    /// The same configuration with the protocol that the client prefers, if that counts.
     pub fn preferred<'n>(
         &self,
+        config: &Arc<ServerConfig>,
         offered: impl Iterator<Item = &'n [u8]>,
     ) -> Option<&Arc<ServerConfig>> {
+        let of_config = self.by_client.iter().find(|(of, _)| Arc::ptr_eq(of, config));
+        let (_, by_protocol) = of_config?;
         let mut offered = offered.filter_map(|name| {
-            self.by_client.iter().find(|(own, _)| own == name).map(|(_, config)| config)
+            by_protocol.iter().find(|(own, _)| own == name).map(|(_, config)| config)
         });
         offered.next()
     }
@@ -271,7 +269,8 @@ fn host(
     remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLCipherSuite"));
     let staplings = staplings(server, &certificates, &authorities, &id, &mut remarks);
     let ocsp = Arc::new(ocsp);
-    let by_client = alpn::by_client(build, draft, &config);
+    let all = narrower.iter().map(|(_, config)| config).chain([&config]);
+    let by_client = alpn::by_client(build, draft, all);
     Ok(Built {
         by_client,
         config,
