@@ -5,7 +5,7 @@ use std::io;
 
 use rt::Pooled;
 use server::request::Request;
-use wire::{Body, HeadFlags, RequestHead};
+use wire::{Body, HeadFlags, RequestHead, h2};
 
 use super::{IN_CLEAR, OVER_TLS, settings};
 use crate::connection::{Active, Connection, Ended};
@@ -34,11 +34,14 @@ pub(in crate::connection) fn is_asked_for(
     let name = if info.tls.is_some() { OVER_TLS } else { IN_CLEAR };
     let fields = &request.head.headers_in;
     let mut settings_fields = fields.get_all(b"HTTP2-Settings");
+    // The client would wait for HTTP/2 after a 101.
+    let are_valid =
+        |value: &[u8]| h2::Connection::upgraded(super::limits(info), value, 0).is_some();
     settings(info).is_some_and(|http2| http2.upgrade.unwrap_or(info.tls.is_none()))
         && fields.contains_token(b"Upgrade", name)
         && fields.contains_token(b"Connection", b"Upgrade")
         && fields.contains_token(b"Connection", b"HTTP2-Settings")
-        && settings_fields.next().is_some()
+        && settings_fields.next().is_some_and(are_valid)
         && settings_fields.next().is_none()
 }
 
