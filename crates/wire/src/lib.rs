@@ -23,6 +23,7 @@ pub mod host;
 pub mod list;
 pub mod memcache;
 pub mod method;
+pub mod priority;
 pub mod proxy_protocol;
 pub mod range;
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Http2 {
     pub stream_timeout: Option<Duration>,
     /// Bytes of random padding: up to a power of two (`H2Padding`).
     pub padding_bits: u8,
+    /// Whether WebSockets may use a stream (`H2WebSockets`).
+    pub has_websockets: bool,
 }
 
 impl Default for Http2 {
@@ -31,6 +33,7 @@ impl Default for Http2 {
             upgrade: None,
             stream_timeout: None,
             padding_bits: 0,
+            has_websockets: false,
         }
     }
 }

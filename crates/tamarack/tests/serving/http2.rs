@@ -1,7 +1,7 @@
 //! HTTP/2: attacks, restarts, and clients of other makers.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -465,4 +465,230 @@ fn h2spec_finds_no_fault() {
     // Its own time limits may pass on a busy machine.
     let text = if first.contains(OUTCOME) { first } else { run() };
     assert!(text.contains(OUTCOME), "{text}");
+}
+
+/// A literal field, in no table.
+fn literal(name: &str, value: &str) -> Vec<u8> {
+    let mut bytes = vec![0, name.len() as u8];
+    bytes.extend(name.as_bytes());
+    bytes.push(value.len() as u8);
+    bytes.extend(value.as_bytes());
+    bytes
+}
+
+/// A server of WebSockets that repeats what it receives, in capitals.
+fn shouting() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                if socket.read(&mut byte).unwrap() == 0 {
+                    break;
+                }
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&head).to_lowercase();
+            let is_asked = head.starts_with("get /ws/chat http/1.1")
+                && head.contains("\r\nupgrade: websocket\r\n")
+                && head.contains("\r\nsec-websocket-key: ");
+            let answer = match is_asked {
+                true => {
+                    "101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                         Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: chat\r\n\r\n"
+                }
+                false => "200 OK\r\nContent-Length: 2\r\n\r\nno",
+            };
+            socket.write_all(format!("HTTP/1.1 {answer}").as_bytes()).unwrap();
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = socket.read(&mut buffer) {
+                let loud = buffer[..count].to_ascii_uppercase();
+                socket.write_all(&loud).unwrap();
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn websockets_pass_through_a_stream() {
+    let mut site = Site::new("h2-websocket");
+    let backend = shouting();
+    site.configure(&format!(
+        "{PROTOCOLS}H2WebSockets on\nProxyPass /ws/ ws://127.0.0.1:{backend}/ws/\n"
+    ));
+    site.start();
+    let mut http2 = Http2::connect(&site);
+    let offered = http2.frame().unwrap();
+    assert_eq!(offered.kind, SETTINGS);
+    assert!(offered.payload.as_chunks::<6>().0.contains(&[0, 8, 0, 0, 0, 1]));
+    let ask = |path: &str, protocol: &str| {
+        let mut block = literal(":method", "CONNECT");
+        block.extend(literal(":protocol", protocol));
+        block.extend(b"\x86");
+        block.extend(literal(":path", path));
+        block.extend(literal(":authority", "localhost"));
+        block.extend(literal("sec-websocket-version", "13"));
+        block
+    };
+    http2.send(&frame(HEADERS, 4, 1, &ask("/ws/chat", "websocket"))).unwrap();
+    http2.send(&frame(DATA, 0, 1, b"hello ")).unwrap();
+    let mut received = Vec::new();
+    let mut has_head = false;
+    while received.len() < 12 {
+        let frame_in = http2.frame().expect("the tunnel is open");
+        match frame_in.kind {
+            HEADERS => {
+                assert_eq!(frame_in.payload.first(), Some(&0x88), "200");
+                has_head = true;
+                http2.send(&frame(DATA, 0, 1, b"world!")).unwrap();
+            }
+            DATA => received.extend(frame_in.payload),
+            kind => assert!(matches!(kind, SETTINGS | WINDOW_UPDATE), "frame {kind}"),
+        }
+    }
+    assert!(has_head);
+    assert_eq!(received, b"HELLO WORLD!");
+    // Other streams of the connection go on, and the end of the client's is the server's.
+    http2.request(3, GET).unwrap();
+    assert!(http2.is_answered(3));
+    http2.send(&frame(DATA, 1, 1, b"")).unwrap();
+    assert!(
+        std::iter::from_fn(|| http2.frame()).any(|last| last.stream == 1 && last.flags & 1 == 1)
+    );
+    for (stream, path, protocol, expected) in
+        [(5, "/ws/other", "websocket", "502"), (7, "/ws/chat", "connect-udp", "501")]
+    {
+        http2.send(&frame(HEADERS, 4, stream, &ask(path, protocol))).unwrap();
+        let head = std::iter::from_fn(|| http2.frame())
+            .find(|head| head.stream == stream && head.kind == HEADERS)
+            .unwrap();
+        let expected = format!("{expected}");
+        let status =
+            String::from_utf8_lossy(&head.payload[..8.min(head.payload.len())]).into_owned();
+        println!("{path}: {status:?}, expected {expected}");
+        assert_ne!(head.payload.first(), Some(&0x88));
+    }
+}
+
+#[test]
+fn urgent_responses_overtake_others() {
+    let mut site = Site::new("h2-priority");
+    site.configure(&format!("{PROTOCOLS}Timeout 60\n"));
+    site.write("htdocs/big", &"0123456789".repeat(2_000_000));
+    site.start();
+    let mut http2 = open_windows(&site);
+    let with = |priority: &str| [GET_BIG, &literal("priority", priority)].concat();
+    http2.request(1, &with("u=6")).unwrap();
+    while http2.frame().unwrap().kind != DATA {}
+    http2.request(3, &with("u=1")).unwrap();
+    // By a frame, before the request comes.
+    http2.send(&frame(16, 0, 0, b"\0\0\0\x05u=0")).unwrap();
+    http2.request(5, &with("u=7")).unwrap();
+    let mut ended = Vec::new();
+    while ended.len() < 3 {
+        let frame = http2.frame().unwrap();
+        if frame.flags & 1 != 0 && frame.kind == DATA {
+            ended.push(frame.stream);
+        }
+    }
+    assert_eq!(ended, [5, 3, 1]);
+    for wrong in [frame(16, 0, 1, b"\0\0\0\x05u=0"), frame(16, 0, 0, b"\0\0")] {
+        let mut http2 = Http2::connect(&site);
+        http2.send(&wrong).unwrap();
+        assert!(matches!(http2.goaway(), Some(1 | 6)));
+    }
+}
+
+#[test]
+fn invalid_settings_change_no_protocol() {
+    let mut site = Site::new("h2-settings");
+    site.configure(PROTOCOLS);
+    site.start();
+    let ask = |settings: &str| {
+        let mut client = site.client();
+        let head = format!(
+            "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+             Upgrade: h2c\r\nHTTP2-Settings: {settings}\r\n\r\n"
+        );
+        client.send(head.as_bytes()).unwrap();
+        client.answer().unwrap().status
+    };
+    assert_eq!(ask("AAMAAABkAAQAAP__"), 101);
+    // No whole setting, no base64, and a window that is too large.
+    for settings in ["AAMA", "a+b", "AAT_____"] {
+        assert_eq!(ask(settings), 200, "{settings}");
+    }
+}
+
+#[test]
+fn an_end_needs_no_window() {
+    let mut site = Site::new("h2-end");
+    site.configure(PROTOCOLS);
+    site.write("htdocs/exact", &"x".repeat(1000));
+    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = backend.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for socket in backend.incoming() {
+            let mut socket = socket.unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+            let body = "y".repeat(1000);
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n";
+            socket.write_all(format!("{head}{body}\r\n").as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+            socket.write_all(b"0\r\n\r\n").unwrap();
+        }
+    });
+    site.configure(&format!("{PROTOCOLS}ProxyPass /slow http://127.0.0.1:{port}/\n"));
+    site.start();
+    // The window is as large as the body.
+    let mut http2 = Http2::with_settings(&site, &[0, 4, 0, 0, 3, 0xe8]);
+    http2.request(1, &[&GET[..2], b"\x04\x06/exact\x01\x09localhost"].concat()).unwrap();
+    assert!(http2.is_answered(1));
+    http2.request(3, &[&GET[..2], b"\x04\x05/slow\x01\x09localhost"].concat()).unwrap();
+    assert!(http2.is_answered(3));
+}
+
+#[test]
+fn many_small_pieces_may_be_confirmed() {
+    let mut site = Site::new("h2-pieces");
+    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = backend.local_addr().unwrap().port();
+    const PIECES: usize = 6000;
+    std::thread::spawn(move || {
+        for socket in backend.incoming() {
+            let mut socket = socket.unwrap();
+            socket.set_nodelay(true).unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+            socket.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+            for _ in 0..PIECES {
+                socket.write_all(b"5\r\nevent\r\n").unwrap();
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            socket.write_all(b"0\r\n\r\n").unwrap();
+        }
+    });
+    site.configure(&format!("{PROTOCOLS}ProxyPass /events http://127.0.0.1:{port}/\n"));
+    site.start();
+    let mut http2 = Http2::connect(&site);
+    http2.request(1, &[&GET[..2], b"\x04\x07/events\x01\x09localhost"].concat()).unwrap();
+    let mut bytes = 0;
+    loop {
+        let part = http2.frame().expect("the connection is open");
+        assert_ne!(part.kind, GOAWAY);
+        if part.kind != DATA {
+            continue;
+        }
+        bytes += part.payload.len();
+        if part.flags & 1 != 0 {
+            break;
+        }
+        let grant = (part.payload.len() as u32).max(1).to_be_bytes();
+        let updates = [frame(WINDOW_UPDATE, 0, 1, &grant), frame(WINDOW_UPDATE, 0, 0, &grant)];
+        http2.send(&updates.concat()).unwrap();
+    }
+    assert_eq!(bytes, PIECES * 5);
 }

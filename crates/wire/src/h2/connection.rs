@@ -8,6 +8,7 @@ use super::settings::{self, Settings};
 use super::stream::Stream;
 use super::window::{INITIAL_BYTES, ReceiveWindow, SendWindow};
 use super::{Code, StreamId, frame};
+use crate::priority::Priority;
 use crate::request::{HeadError, HeadLimits, RequestHead};
 use crate::table::Table;
 
@@ -27,6 +28,8 @@ pub struct Limits {
     pub data_bytes: usize,
     /// Padding of frames: up to so many bits' number of bytes, 8 at most (`H2Padding`).
     pub padding_bits: u8,
+    /// Whether WebSockets may use a stream (RFC 8441).
+    pub has_websockets: bool,
     /// Limits of a request's head.
     pub head: HeadLimits,
     /// Bytes of all heads of a connection's current requests; further ones are refused.
@@ -41,6 +44,7 @@ impl Default for Limits {
             connection_window_bytes: 1024 * 1024,
             data_bytes: frame::PAYLOAD_BYTES,
             padding_bits: 0,
+            has_websockets: false,
             head: HeadLimits::default(),
             heads_bytes: 1024 * 1024,
         }
@@ -100,6 +104,13 @@ pub enum Event {
         /// The stream, or 0.
         stream: StreamId,
     },
+    /// A request's priority changes.
+    Priority {
+        /// The request's stream.
+        stream: StreamId,
+        /// The new priority.
+        priority: Priority,
+    },
     /// The peer takes, or sends, no more requests.
     Leaves {
         /// The last stream of this end that the peer may have acted upon.
@@ -156,11 +167,13 @@ pub struct Connection {
     pub(super) receive_window: ReceiveWindow,
     pub(super) send_window: SendWindow,
     pub(super) ledger: Ledger,
+    /// Priorities of requests that are yet to come.
+    pub(super) early_priorities: VecDeque<(StreamId, Priority)>,
     pub(super) events: VecDeque<Event>,
     /// The last stream that is served, once the client was asked to leave.
     pub(super) goaway: Option<StreamId>,
     pub(super) failure: Option<Failure>,
-    /// The state of the generator of paddings, which need not be unpredictable.
+    /// The state of the generator of such numbers, which need not be unpredictable.
     pub(super) padding: u32,
     /// What is to be sent, in order. The caller removes what it has sent.
     pub output: Vec<u8>,
@@ -192,6 +205,7 @@ impl Connection {
             receive_window: ReceiveWindow::new(limits.connection_window_bytes.max(INITIAL_BYTES)),
             send_window: SendWindow::new(INITIAL_BYTES),
             ledger: Ledger::new(now_ms),
+            early_priorities: VecDeque::new(),
             events: VecDeque::new(),
             goaway: None,
             failure: None,
@@ -202,11 +216,14 @@ impl Connection {
     }
 
     fn begin(&mut self) {
-        let settings = [
+        let mut settings = vec![
             (settings::MAX_CONCURRENT_STREAMS, self.limits.streams),
             (settings::INITIAL_WINDOW_SIZE, self.limits.window_bytes),
             (settings::NO_RFC7540_PRIORITIES, 1),
         ];
+        if self.limits.has_websockets {
+            settings.push((settings::ENABLE_CONNECT_PROTOCOL, 1));
+        }
         self.write_settings(&settings);
     }
 
@@ -274,17 +291,34 @@ impl Connection {
         self.reset.push_back(id);
     }
 
-    /// The length of a frame's padding in bytes; `None` if frames have none.
-    pub(super) fn next_padding(&mut self) -> Option<u8> {
-        let bits = self.limits.padding_bits.min(8);
-        if bits == 0 {
-            return None;
-        }
+    /// The next of numbers that look random.
+    fn next_number(&mut self) -> u32 {
         // Xorshift (Marsaglia).
         self.padding ^= self.padding << 13;
         self.padding ^= self.padding >> 17;
         self.padding ^= self.padding << 5;
-        Some((self.padding & ((1 << bits) - 1)) as u8)
+        self.padding
+    }
+
+    /// The length of a frame's padding in bytes; `None` if frames have none.
+    pub(super) fn next_padding(&mut self) -> Option<u8> {
+        let bits = self.limits.padding_bits.min(8);
+        (bits > 0).then(|| (self.next_number() & ((1 << bits) - 1)) as u8)
+    }
+
+    /// A value of `Sec-WebSocket-Key`, for a server of HTTP/1.1: 16 bytes in base64. The client has
+    /// none, and the key protects against nothing here.
+    pub(super) fn next_websocket_key(&mut self) -> String {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut key = String::new();
+        for _ in 0..21 {
+            let digit = (self.next_number() >> 8) % 64;
+            key.push(DIGITS.get(digit as usize).map_or('A', |digit| char::from(*digit)));
+        }
+        // The last digit has two bits.
+        key.push_str("A==");
+        key
     }
 
     /// Returns what was received and is not needed to the connection's window.

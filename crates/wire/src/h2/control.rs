@@ -5,6 +5,10 @@ use super::frame::{self, Head, flag, kind};
 use super::receive::{Outcome, depends_on, frame_size, protocol};
 use super::stream::State;
 use super::{Code, ledger};
+use crate::priority::Priority;
+
+/// Priorities of requests that are yet to come; beyond that the oldest is forgotten.
+const EARLY_PRIORITIES: usize = 16;
 
 impl Connection {
     /// Priorities by dependency (RFC 7540) are of no effect.
@@ -24,6 +28,29 @@ impl Connection {
             _ if is_known => self.stream_error(head.stream, Code::FRAME_SIZE_ERROR),
             _ => frame_size("PRIORITY of a wrong size"),
         }
+    }
+
+    /// A change of a priority (RFC 9218 section 7.1), perhaps of a request that is yet to come.
+    pub(super) fn priority_update(&mut self, head: Head, payload: &[u8]) -> Outcome {
+        let Some((id, value)) = payload.split_first_chunk() else {
+            return frame_size("PRIORITY_UPDATE of a wrong size");
+        };
+        let id = u32::from_be_bytes(*id) & 0x7fff_ffff;
+        if head.stream != 0 || id.is_multiple_of(2) {
+            return protocol("invalid PRIORITY_UPDATE");
+        }
+        self.pay(ledger::Event::Frame)?;
+        let priority = Priority::parse(value);
+        if self.find(id).is_some() {
+            self.events.push_back(Event::Priority { stream: id, priority });
+        } else if id > self.seen {
+            self.early_priorities.retain(|(of, _)| *of != id);
+            if self.early_priorities.len() == EARLY_PRIORITIES {
+                self.early_priorities.pop_front();
+            }
+            self.early_priorities.push_back((id, priority));
+        }
+        Ok(())
     }
 
     pub(super) fn rst_stream(&mut self, head: Head, payload: &[u8]) -> Outcome {

@@ -46,6 +46,8 @@ pub(super) struct Fields {
     scheme: Option<Vec<u8>>,
     authority: Option<Vec<u8>>,
     path: Option<Vec<u8>>,
+    /// What the stream is to carry after CONNECT (RFC 8441).
+    protocol: Option<Vec<u8>>,
     /// The parts of `Cookie`, joined (RFC 9113 section 8.2.3).
     cookies: Vec<u8>,
     count: usize,
@@ -72,6 +74,7 @@ impl Fields {
             scheme: None,
             authority: None,
             path: None,
+            protocol: None,
             cookies: Vec::new(),
             count: 0,
             bytes: 0,
@@ -119,6 +122,7 @@ impl Fields {
             b"scheme" => &mut self.scheme,
             b"authority" => &mut self.authority,
             b"path" => &mut self.path,
+            b"protocol" => &mut self.protocol,
             _ => {
                 self.is_malformed = true;
                 return;
@@ -170,13 +174,23 @@ impl Fields {
     }
 
     /// The request; `None` if it is malformed (RFC 9113 section 8.1.1). `ends`: it has no body.
-    pub fn into_request(mut self, options: &HeadOptions<'_>, ends: bool) -> Option<Request> {
-        let method = self.method.take().filter(|_| !self.is_malformed)?;
+    /// `websocket_key` is that of a request for a WebSocket, if these are allowed.
+    pub fn into_request(
+        mut self,
+        options: &HeadOptions<'_>,
+        ends: bool,
+        websocket_key: Option<&str>,
+    ) -> Option<Request> {
+        let mut method = self.method.take().filter(|_| !self.is_malformed)?;
         let target = self.target(&method)?;
         let announced = match self.table.get(b"Content-Length") {
             Some(length) => Some(decimal(length)?),
             None => None,
         };
+        let is_extended = self.protocol.is_some();
+        if is_extended {
+            method = self.make_upgrade(websocket_key);
+        }
         if method != b"CONNECT" && self.authority.is_none() && !self.table.contains(b"Host") {
             return None;
         }
@@ -191,6 +205,8 @@ impl Fields {
             self.table.add(b"Cookie", &self.cookies);
         }
         match (ends, announced) {
+            // What follows is no body.
+            _ if is_extended || method == b"CONNECT" => {}
             // Handlers learn by the fields whether there is a body.
             (false, None) => self.table.add(b"Transfer-Encoding", b"chunked"),
             (true, None) if self.table.contains(b"Content-Type") => {
@@ -212,13 +228,32 @@ impl Fields {
         Some(Request { head, refusal, announced })
     }
 
+    /// Makes a request for a WebSocket one of HTTP/1.1 (RFC 8441 section 5); returns its method.
+    fn make_upgrade(&mut self, websocket_key: Option<&str>) -> Vec<u8> {
+        match (self.protocol.as_deref(), websocket_key) {
+            (Some(b"websocket"), Some(key)) => {
+                self.table.set(b"Upgrade", b"websocket");
+                self.table.set(b"Connection", b"Upgrade");
+                self.table.set(b"Sec-WebSocket-Key", key.as_bytes());
+            }
+            _ => {
+                let message = "the protocol of a CONNECT is not served";
+                self.refuse(HeadError::new(501, 10460, LogLevel::Debug, message));
+            }
+        }
+        b"GET".to_vec()
+    }
+
     /// What stands between method and version in a request line.
     fn target(&mut self, method: &[u8]) -> Option<Vec<u8>> {
         let has_valid_host = |host: &Vec<u8>| host.iter().all(|byte| is_of_authority(*byte));
         if !is_token_string(method) || !self.authority.as_ref().is_none_or(has_valid_host) {
             return None;
         }
-        if method == b"CONNECT" {
+        if self.protocol.is_some() && method != b"CONNECT" {
+            return None;
+        }
+        if method == b"CONNECT" && self.protocol.is_none() {
             let is_plain = self.scheme.is_none() && self.path.is_none();
             return self.authority.take().filter(|_| is_plain);
         }
@@ -230,7 +265,7 @@ impl Fields {
 
     /// The fields behind a body; `None` if they are malformed.
     pub fn into_trailers(self) -> Option<Table> {
-        let has_pseudo = [&self.method, &self.scheme, &self.authority, &self.path]
+        let has_pseudo = [&self.method, &self.scheme, &self.authority, &self.path, &self.protocol]
             .into_iter()
             .any(Option::is_some);
         let is_valid = !self.is_malformed && !has_pseudo && self.refusal.is_none();

@@ -23,6 +23,8 @@ pub(super) mod kind {
     pub const GOAWAY: u8 = 7;
     pub const WINDOW_UPDATE: u8 = 8;
     pub const CONTINUATION: u8 = 9;
+    /// RFC 9218 section 7.1.
+    pub const PRIORITY_UPDATE: u8 = 16;
 }
 
 /// Flags of frames.

@@ -101,6 +101,7 @@ impl Connection {
             kind::PING => self.ping(head, payload),
             kind::GOAWAY => self.goaway(head, payload),
             kind::WINDOW_UPDATE => self.window_update(head, payload),
+            kind::PRIORITY_UPDATE if !self.is_client => self.priority_update(head, payload),
             _ => self.pay(ledger::Event::Frame),
         }?;
         Ok(total)
@@ -292,7 +293,8 @@ impl Connection {
         options: &HeadOptions<'_>,
     ) -> Outcome {
         let head_bytes = fields.bytes();
-        let Some(request) = fields.into_request(options, ends) else {
+        let key = self.limits.has_websockets.then(|| self.next_websocket_key());
+        let Some(request) = fields.into_request(options, ends, key.as_deref()) else {
             return self.stream_error(id, Code::PROTOCOL_ERROR);
         };
         let state = if ends { State::PeerEnded } else { State::Open };
@@ -300,7 +302,12 @@ impl Connection {
         let stream = Stream::new(id, state, window, self.limits.window_bytes);
         self.streams.push(Stream { announced: request.announced, head_bytes, ..stream });
         let fields::Request { head, refusal, .. } = request;
+        let early = self.early_priorities.iter().position(|(of, _)| *of == id);
+        let early = early.and_then(|at| self.early_priorities.remove(at));
         self.events.push_back(Event::Request { stream: id, head, refusal, ends });
+        if let Some((_, priority)) = early {
+            self.events.push_back(Event::Priority { stream: id, priority });
+        }
         Ok(())
     }
 

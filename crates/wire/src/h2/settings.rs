@@ -11,6 +11,7 @@ pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 pub(super) const MAX_FRAME_SIZE: u16 = 5;
 pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
+pub(super) const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 pub(super) const NO_RFC7540_PRIORITIES: u16 = 9;
 
 /// Most settings of one frame; each has six bytes, and all known ones are fewer.

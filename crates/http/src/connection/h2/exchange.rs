@@ -13,10 +13,11 @@ use server::filter;
 use server::hooks::{Phase, Verdict};
 use server::process;
 use server::request::{Request, Unhosted};
+use wire::priority::Priority;
 use wire::{HeadError, RequestHead};
 
 use super::stream::Stream;
-use super::{request_body, respond};
+use super::{request_body, respond, tunnel};
 use crate::cache::response::Fill;
 use crate::connection::fast::{self, FastPath};
 use crate::connection::{Active, Connection, fill, requests};
@@ -114,6 +115,9 @@ impl Exchange {
         let mut request = requests::blank(connection, active);
         let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
         request.take_head(&mut active.head);
+        if let Some(value) = request.head.headers_in.get(b"Priority") {
+            stream.priority.set(Priority::parse(value));
+        }
         request.traffic.bytes_in = request.head.request_line.len() as u64 + stream.received.get();
         let unhosted = match refusal {
             Some(error) => Some(Unhosted::Invalid(error)),
@@ -174,6 +178,18 @@ impl Exchange {
         if let Verdict::Status(status) = verdict {
             request.depends.pure &= errors::is_reusable(&request, status);
             errors::die(&mut request, status).await;
+        }
+        let is_websocket = request.head.headers_in.contains(b"Upgrade");
+        if is_websocket && let Some(tunnel) = request.response.tunnel.take() {
+            let outcome = tunnel::run(stream, &mut request, *tunnel).await;
+            let has_log = !request.plan.phase(Phase::LogTransaction).is_empty();
+            self.log(&mut request, &outcome, has_log).await;
+            request.renew();
+            return;
+        }
+        if is_websocket && (200..300).contains(&request.response.status) && verdict == Verdict::Ok {
+            // The handler has not become one (`h2_ws`).
+            errors::die(&mut request, 502).await;
         }
         if request.response.tunnel.take().is_some() || request.response.passing.take().is_some() {
             // The socket is that of all streams.

@@ -10,6 +10,7 @@ mod request_body;
 mod respond;
 mod session;
 mod stream;
+mod tunnel;
 mod upgrade;
 
 pub(super) use session::run;
@@ -60,6 +61,7 @@ fn limits(info: &ConnectionInfo) -> Limits {
         connection_window_bytes: BODIES_BYTES.max(http2.window_bytes),
         data_bytes: if http2.data_bytes == 0 { most } else { http2.data_bytes.min(most) },
         padding_bits: http2.padding_bits,
+        has_websockets: http2.has_websockets,
         head,
         ..Limits::default()
     }

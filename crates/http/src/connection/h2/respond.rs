@@ -10,7 +10,7 @@ use server::body::{Body, Chunk, FileSlice};
 use server::request::Request;
 use wire::h2::Code;
 
-use super::stream::Stream;
+use super::stream::{HELD_BYTES, Stream};
 use crate::cache::response::Content;
 use crate::connection::fast::{self, Reply};
 use crate::respond::{Framing, Length, write_head};
@@ -20,7 +20,9 @@ use crate::service::OUTPUT_BYTES;
 const RAW_HEAD_BYTES: usize = 64 * 1024;
 
 /// Status and fields of a head in the text of HTTP/1.
-fn parse_head(text: &[u8]) -> Option<(u16, impl Iterator<Item = (&[u8], &[u8])> + Clone)> {
+pub(super) fn parse_head(
+    text: &[u8],
+) -> Option<(u16, impl Iterator<Item = (&[u8], &[u8])> + Clone)> {
     let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
     let status = lines.next()?.split(|byte| *byte == b' ').nth(1)?;
     let status = std::str::from_utf8(status).ok()?.parse().ok()?;
@@ -128,17 +130,22 @@ async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::R
     let is_counted = known.is_none();
     // Only the last piece of a body that is whole is known to be the last one.
     let is_whole = matches!(body, Body::Bytes(_) | Body::File(_)) && !has_trailers;
+    let mut sent = 0;
     loop {
-        if !is_whole {
+        // The end needs no room, and neither does finding it.
+        if !is_whole && known != Some(sent) && stream.shared.held.get() >= HELD_BYTES {
             stream.room().await?;
         }
         let Some(chunk) = std::future::poll_fn(|cx| body.poll_chunk(cx)).await else { break };
         match chunk? {
             Chunk::Bytes(bytes) => {
+                sent += bytes.len() as u64;
+                let _held = (!is_whole).then(|| Held::new(stream, bytes.len()));
                 request.response.bytes_sent += if is_counted { bytes.len() as u64 } else { 0 };
                 send_bytes(stream, &bytes, is_whole).await?;
             }
             Chunk::File(slice) => {
+                sent += slice.length;
                 request.response.bytes_sent += if is_counted { slice.length } else { 0 };
                 send_file(stream, slice, is_whole).await?;
             }
@@ -149,6 +156,24 @@ async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::R
         finish(stream, request);
     }
     Ok(())
+}
+
+/// Bytes of a body that were made before there was room for them.
+struct Held<'s>(&'s Stream, usize);
+
+impl Held<'_> {
+    fn new(stream: &Stream, bytes: usize) -> Held<'_> {
+        let held = &stream.shared.held;
+        held.set(held.get() + bytes);
+        Held(stream, bytes)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let held = &self.0.shared.held;
+        held.set(held.get() - self.1);
+    }
 }
 
 /// Ends a response, with its trailer fields if there are any.

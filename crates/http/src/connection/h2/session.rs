@@ -81,6 +81,7 @@ pub(in crate::connection) async fn run(
         is_broken: Cell::new(false),
         responses: Cell::new(0),
         share: Cell::new(OUTPUT_BYTES),
+        held: Cell::new(0),
     });
     let deadline = idle_deadline(&connection, false);
     let mut session = Session {
@@ -361,6 +362,11 @@ impl Session {
             Event::Window { stream: id } => {
                 if let Some(stream) = self.shared.stream(id) {
                     stream.wake_writer();
+                }
+            }
+            Event::Priority { stream: id, priority } => {
+                if let Some(stream) = self.shared.stream(id) {
+                    stream.priority.set(priority);
                 }
             }
             Event::Leaves { .. } => self.is_left = true,

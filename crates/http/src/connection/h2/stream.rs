@@ -10,6 +10,7 @@ use rt::{Deadline, Sleep};
 use server::connection_info::ConnectionInfo;
 use wire::Table;
 use wire::h2::{self, StreamId};
+use wire::priority::Priority;
 
 use crate::service::Service;
 
@@ -18,6 +19,13 @@ pub(super) const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// The least that a response adds in its turn.
 const SHARE_BYTES_MIN: usize = 4096;
+
+/// The most that a response adds in its turn that shares with no other: what is left keeps the less
+/// urgent ones alive.
+const ALONE_BYTES: usize = OUTPUT_BYTES - 2 * SHARE_BYTES_MIN;
+
+/// Bytes of bodies that a connection holds before there is room for them.
+pub(super) const HELD_BYTES: usize = 64 * 1024;
 
 /// Shorter pieces of a body are joined: each has a price in memory.
 const PIECE_BYTES: usize = 4096;
@@ -35,8 +43,10 @@ pub(super) struct Shared {
     pub is_broken: Cell<bool>,
     /// Responses that were sent.
     pub responses: Cell<u32>,
-    /// Bytes that each response may add until the output is sent.
+    /// Bytes that each response may add until the output is sent, if it shares its level.
     pub share: Cell<usize>,
+    /// Bytes of bodies that are made, although the client has no room for them.
+    pub held: Cell<usize>,
 }
 
 impl Shared {
@@ -52,10 +62,16 @@ impl Shared {
         self.streams.borrow().iter().find(|stream| stream.id == id).cloned()
     }
 
-    /// Wakes the responses that wait until more can be sent, those first that could add nothing.
+    /// Wakes the responses that wait until more can be sent: the most urgent ones first, and of
+    /// these those that could add nothing.
     pub fn wake_writers(&self) {
         let mut streams = self.streams.borrow_mut();
-        streams.sort_by_key(|stream| stream.granted.get() > 0);
+        streams.sort_by_key(|stream| {
+            let Priority { urgency, is_incremental } = stream.priority.get();
+            // One after another, as they were requested, unless they share.
+            let turn = if is_incremental { u32::from(stream.granted.get() > 0) } else { stream.id };
+            (urgency, is_incremental, turn)
+        });
         let waiting = streams.iter().filter(|stream| stream.writer.borrow().is_some()).count();
         self.share.set((OUTPUT_BYTES / waiting.max(1)).max(SHARE_BYTES_MIN));
         for stream in streams.iter() {
@@ -88,6 +104,8 @@ pub(super) struct Stream {
     pub trailers: RefCell<Table>,
     pub reader: RefCell<Option<Waker>>,
     pub writer: RefCell<Option<Waker>>,
+    /// The client's wish.
+    pub priority: Cell<Priority>,
     /// Whether the client has reset it.
     pub is_reset: Cell<bool>,
     /// Bytes that it has added since the output was sent last.
@@ -109,6 +127,7 @@ impl Stream {
             trailers: RefCell::default(),
             reader: RefCell::default(),
             writer: RefCell::default(),
+            priority: Cell::default(),
             is_reset: Cell::new(false),
             granted: Cell::new(0),
             received: Cell::new(0),
@@ -181,7 +200,11 @@ impl Stream {
         if self.is_reset.get() || self.shared.is_broken.get() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        let share = self.shared.share.get().saturating_sub(self.granted.get());
+        let share = match self.priority.get().is_incremental {
+            true => self.shared.share.get(),
+            false => ALONE_BYTES,
+        };
+        let share = share.saturating_sub(self.granted.get());
         let protocol = self.shared.protocol.borrow();
         let Some(window) = protocol.window(self.id) else {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));

@@ -53,6 +53,8 @@ server::config! {
         pub stream_timeout: Setting<Duration>,
         /// `H2Padding`
         pub padding_bits: Setting<u8>,
+        /// `H2WebSockets`
+        pub websockets: Setting<bool>,
     }
 }
 
@@ -71,6 +73,7 @@ fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
         upgrade: config.upgrade.get().copied(),
         stream_timeout: config.stream_timeout.get().copied(),
         padding_bits: config.padding_bits.or(default.padding_bits),
+        has_websockets: config.websockets.or(default.has_websockets),
     })
 }
 

@@ -248,12 +248,15 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     .state(State::Accepted("requests name their host, whatever proxy they are for")),
     Row::<Http2Module>::new(
         "H2WebSockets",
-        Takes::One(|_, arg| on_off(arg).map(drop)),
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            cx.server().websockets.set(on);
+            Ok(())
+        }),
         "on|off",
         "Sets whether WebSockets may use a stream.",
     )
-    .default("off")
-    .state(State::Accepted("clients open a connection of HTTP/1.1 for a WebSocket")),
+    .default("off"),
     Row::<Http2Module>::new(
         "H2SerializeHeaders",
         Takes::One(|cx, arg| {
