@@ -10,6 +10,7 @@
 //! has no flag that suppresses the signal.
 
 pub mod addresses;
+pub mod bell;
 pub mod blocking;
 pub mod blocking_acceptor;
 pub mod clock;
@@ -33,6 +34,7 @@ pub mod turn;
 pub mod watch;
 
 pub use addresses::{Addresses, ConnectError};
+pub use bell::{Alarm, Bell};
 pub use blocking::{BlockingLimits, BlockingPool, PoolError, Work};
 pub use blocking_acceptor::{BlockingAcceptor, WakeAll};
 pub use clock::Clock;

@@ -1,0 +1,189 @@
+//! Python objects that hold a value of Rust, and what all of them need.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr;
+
+use pyo3_ffi as py;
+
+/// An object with a value.
+#[repr(C)]
+struct Held<T> {
+    base: py::PyObject,
+    value: *mut T,
+}
+
+/// Makes a type. `methods` must end with [`py::PyMethodDef::zeroed`], and lives as long as the
+/// process. Without `new`, only Rust makes objects.
+///
+/// # Safety
+/// With the lock of Python.
+pub(crate) unsafe fn make_type<T>(
+    name: &'static CStr,
+    methods: Vec<py::PyMethodDef>,
+    new: Option<py::newfunc>,
+) -> *mut py::PyObject {
+    let methods = Box::leak(methods.into_boxed_slice());
+    let slot = |slot: c_int, pfunc: *mut c_void| py::PyType_Slot { slot, pfunc };
+    let mut slots = vec![
+        slot(py::Py_tp_dealloc, drop_held::<T> as *mut c_void),
+        slot(py::Py_tp_methods, methods.as_mut_ptr().cast()),
+    ];
+    let mut flags = py::Py_TPFLAGS_DEFAULT;
+    match new {
+        Some(new) => slots.push(slot(py::Py_tp_new, new as *mut c_void)),
+        None => flags |= py::Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    }
+    slots.push(slot(0, ptr::null_mut()));
+    let mut spec = py::PyType_Spec {
+        name: name.as_ptr(),
+        basicsize: size_of::<Held<T>>() as c_int,
+        itemsize: 0,
+        flags: flags as c_uint,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the specification is complete; Python copies it, but for the methods.
+    unsafe { py::PyType_FromSpec(&raw mut spec) }
+}
+
+/// Makes an object; null with an error of Python.
+///
+/// # Safety
+/// With the lock of Python, and a type that [`make_type`] has made for `T`.
+pub(crate) unsafe fn make<T>(kind: *mut py::PyTypeObject, value: T) -> *mut py::PyObject {
+    // SAFETY: as the caller promises; the object has room for the pointer.
+    unsafe {
+        let object = py::PyType_GenericAlloc(kind, 0);
+        if !object.is_null() {
+            (*object.cast::<Held<T>>()).value = Box::into_raw(Box::new(value));
+        }
+        object
+    }
+}
+
+/// The value of an object.
+///
+/// # Safety
+/// With the lock of Python, for an object that [`make`] has made with a `T`, and not beyond its
+/// life. The value is shared: all that changes in it are cells.
+pub(crate) unsafe fn get<'a, T>(object: *mut py::PyObject) -> &'a T {
+    // SAFETY: as the caller promises.
+    unsafe { &*(*object.cast::<Held<T>>()).value }
+}
+
+unsafe extern "C" fn drop_held<T>(object: *mut py::PyObject) {
+    // SAFETY: Python calls it once, for an object of a type of `make_type`.
+    unsafe {
+        let kind = py::Py_TYPE(object);
+        let value = (*object.cast::<Held<T>>()).value;
+        if !value.is_null() {
+            drop(Box::from_raw(value));
+        }
+        py::PyObject_Free(object.cast());
+        py::Py_DECREF(kind.cast());
+    }
+}
+
+/// A method with positional arguments.
+pub(crate) fn method(name: &'static CStr, function: py::PyCFunctionFast) -> py::PyMethodDef {
+    py::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: py::PyMethodDefPointer { PyCFunctionFast: function },
+        ml_flags: py::METH_FASTCALL,
+        ml_doc: ptr::null::<c_char>(),
+    }
+}
+
+/// An owned reference.
+#[derive(Debug)]
+pub(crate) struct Ref(*mut py::PyObject);
+
+impl Ref {
+    /// Takes a reference over; `None` with an error of Python.
+    ///
+    /// # Safety
+    /// The reference is null or owned by the caller.
+    pub unsafe fn own(object: *mut py::PyObject) -> Option<Ref> {
+        (!object.is_null()).then_some(Ref(object))
+    }
+
+    /// One more reference to an object.
+    ///
+    /// # Safety
+    /// With the lock of Python; the object lives.
+    pub unsafe fn share(object: *mut py::PyObject) -> Ref {
+        // SAFETY: as the caller promises.
+        unsafe { py::Py_INCREF(object) };
+        Ref(object)
+    }
+
+    pub fn as_ptr(&self) -> *mut py::PyObject {
+        self.0
+    }
+
+    pub fn into_ptr(self) -> *mut py::PyObject {
+        let object = self.0;
+        std::mem::forget(self);
+        object
+    }
+}
+
+impl Drop for Ref {
+    fn drop(&mut self) {
+        // SAFETY: owned, and everything here is dropped under the lock of Python.
+        unsafe { py::Py_DECREF(self.0) };
+    }
+}
+
+/// Text of Latin-1.
+///
+/// # Safety
+/// With the lock of Python.
+pub(crate) unsafe fn latin1(text: &[u8]) -> Option<Ref> {
+    let len = text.len().cast_signed();
+    // SAFETY: the bytes are copied.
+    unsafe { Ref::own(py::PyUnicode_DecodeLatin1(text.as_ptr().cast(), len, ptr::null())) }
+}
+
+/// An integer argument.
+///
+/// # Safety
+/// With the lock of Python; the arguments are those of a call.
+pub(crate) unsafe fn number(args: *mut *mut py::PyObject, at: usize) -> Option<i64> {
+    // SAFETY: as the caller promises, there is one.
+    let number = unsafe { py::PyLong_AsLongLong(*args.add(at)) };
+    // SAFETY: with the lock.
+    (number != -1 || unsafe { py::PyErr_Occurred() }.is_null()).then_some(number)
+}
+
+/// Raises an `OSError`; returns null.
+///
+/// # Safety
+/// With the lock of Python.
+pub(crate) unsafe fn os_error(text: &CStr) -> *mut py::PyObject {
+    // SAFETY: with the lock.
+    unsafe { py::PyErr_SetString(py::PyExc_OSError, text.as_ptr()) };
+    ptr::null_mut()
+}
+
+/// None.
+///
+/// # Safety
+/// With the lock of Python.
+pub(crate) unsafe fn none() -> *mut py::PyObject {
+    // SAFETY: with the lock.
+    unsafe { Ref::share(py::Py_None()).into_ptr() }
+}
+
+/// Runs something without the lock of Python.
+///
+/// # Safety
+/// With the lock of Python, which `wait` must not need.
+pub(crate) unsafe fn unlocked<T>(wait: impl FnOnce() -> T) -> T {
+    // SAFETY: as the caller promises; the state is given back on the same thread.
+    unsafe {
+        let state = py::PyEval_SaveThread();
+        let result = wait();
+        py::PyEval_RestoreThread(state);
+        result
+    }
+}

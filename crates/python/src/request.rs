@@ -1,0 +1,337 @@
+//! A request that this process has taken: its head, its body, and what is sent.
+
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Instant;
+
+use pyo3_ffi as py;
+use wsgi::State;
+
+use crate::held::{Ref, get, make, make_type, method, none, number, os_error, unlocked};
+use crate::response;
+use crate::ring::Shared;
+
+/// The type of requests.
+static KIND: AtomicPtr<py::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
+
+/// Texts of a head before the environ.
+const TEXTS: usize = 8;
+
+/// The one of them with the time at which the request came, in µs.
+const RECEIVED: usize = 7;
+
+/// A request.
+pub(crate) struct Request {
+    shared: Rc<Shared>,
+    slot: u32,
+    state: State,
+    written: Cell<u32>,
+    read: Cell<u32>,
+    /// What was read and not used.
+    rest: RefCell<Vec<u8>>,
+    is_over: Cell<bool>,
+    /// A thread is in the middle of a frame, and waits.
+    is_writing: Cell<bool>,
+}
+
+impl Request {
+    pub fn new(shared: Rc<Shared>, slot: u32, state: State) -> Request {
+        Request {
+            shared,
+            slot,
+            state,
+            written: Cell::new(0),
+            read: Cell::new(0),
+            rest: RefCell::default(),
+            is_over: Cell::new(false),
+            is_writing: Cell::new(false),
+        }
+    }
+
+    /// Whether the loop still waits for the response.
+    fn is_wanted(&self) -> bool {
+        !self.is_over.get() && self.shared.region.state(self.slot) == Some(self.state)
+    }
+
+    /// Reads until `rest` has at least so many bytes; false if they do not come.
+    ///
+    /// # Safety
+    /// With the lock of Python.
+    unsafe fn fill(&self, least: usize) -> bool {
+        let region = &self.shared.region;
+        loop {
+            if self.rest.borrow().len() >= least {
+                return true;
+            }
+            let seen = region.changes(self.slot);
+            if !self.is_wanted() {
+                return false;
+            }
+            let mut read = self.read.get();
+            let taken = {
+                let mut rest = self.rest.borrow_mut();
+                region.down(self.slot).take(&mut read, usize::MAX, &mut rest)
+            };
+            self.read.set(read);
+            match taken {
+                Err(_) => return false,
+                Ok(0) if region.is_down_closed(self.slot) => return false,
+                // SAFETY: as the caller promises; only the region is used.
+                Ok(0) => unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) },
+                Ok(_) => {
+                    if region.takes_wait_for_room(self.slot) {
+                        self.shared.tell_loop(self.state.lane, self.slot);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes bytes that [`Request::fill`] has read.
+    fn taken(&self, count: usize) -> Vec<u8> {
+        let mut rest = self.rest.borrow_mut();
+        let count = count.min(rest.len());
+        let left = rest.split_off(count);
+        std::mem::replace(&mut *rest, left)
+    }
+
+    /// Sends all of these bytes; false if the loop has gone.
+    ///
+    /// # Safety
+    /// With the lock of Python. The bytes must stay what they are without it.
+    unsafe fn send(&self, mut bytes: &[u8]) -> bool {
+        let region = &self.shared.region;
+        let mut began: Option<Instant> = None;
+        self.is_writing.set(true);
+        let is_sent = loop {
+            if bytes.is_empty() {
+                break true;
+            }
+            let seen = region.changes(self.slot);
+            if !self.is_wanted() {
+                break false;
+            }
+            match self.put(bytes) {
+                None => break false,
+                Some(0) => {
+                    let waited = began.get_or_insert_with(Instant::now).elapsed();
+                    if self.shared.send_timeout.is_some_and(|limit| waited >= limit) {
+                        break false;
+                    }
+                    // SAFETY: as the caller promises; only the region is used.
+                    unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
+                }
+                Some(count) => {
+                    began = None;
+                    self.shared.tell_loop(self.state.lane, self.slot);
+                    bytes = bytes.get(count..).unwrap_or_default();
+                }
+            }
+        };
+        self.is_writing.set(false);
+        is_sent
+    }
+
+    fn put(&self, bytes: &[u8]) -> Option<usize> {
+        let mut written = self.written.get();
+        let count = self.shared.region.up(self.slot).put(&mut written, bytes);
+        self.written.set(written);
+        count.ok()
+    }
+
+    /// Sends a whole response and finishes, if it can be done at once; `None` if it can't, and
+    /// whether the loop waits for it.
+    pub fn send_whole(&self, frames: &[u8]) -> Option<bool> {
+        let room = self.shared.region.up(self.slot).room(self.written.get());
+        if self.is_writing.get() || self.is_over.get() || room.ok()? < frames.len() {
+            return None;
+        }
+        let is_wanted = self.is_wanted();
+        if is_wanted {
+            self.put(frames);
+        }
+        self.finish();
+        Some(is_wanted)
+    }
+
+    /// The slot is the loop's from now on.
+    pub fn finish(&self) {
+        if !self.is_over.replace(true) {
+            self.shared.busy.set(self.shared.busy.get().saturating_sub(1));
+            if self.shared.region.finish(self.slot, self.state) {
+                self.shared.tell_loop(self.state.lane, self.slot);
+            }
+        }
+    }
+
+    /// The head: its texts, the time, and the environ. Null with an error of Python.
+    unsafe fn head(&self) -> *mut py::PyObject {
+        // SAFETY: with the lock of Python, as the caller promises. What is put into the tuple is
+        // given to it.
+        unsafe {
+            if !self.fill(4) {
+                return none();
+            }
+            let length = self.taken(4).try_into().map_or(0, u32::from_le_bytes) as usize;
+            if !self.fill(length) {
+                return none();
+            }
+            let head = self.taken(length);
+            let mut left = head.as_slice();
+            let Some(tuple) = Ref::own(py::PyTuple_New(TEXTS.cast_signed() + 1)) else {
+                return ptr::null_mut();
+            };
+            let mut templates = self.shared.templates.borrow_mut();
+            for place in 0..TEXTS {
+                let end = left.iter().position(|byte| *byte == 0).unwrap_or(left.len());
+                let text = left.get(..end).unwrap_or_default();
+                left = left.get(end + 1..).unwrap_or_default();
+                let item = match place {
+                    RECEIVED => Ref::own(py::PyFloat_FromDouble(seconds(text))),
+                    place => templates.text(place, text),
+                };
+                let Some(item) = item else { return ptr::null_mut() };
+                if py::PyTuple_SetItem(tuple.as_ptr(), place.cast_signed(), item.into_ptr()) < 0 {
+                    return ptr::null_mut();
+                }
+            }
+            let Some(environ) = templates.environ(left) else { return ptr::null_mut() };
+            let place = TEXTS.cast_signed();
+            if py::PyTuple_SetItem(tuple.as_ptr(), place, environ.into_ptr()) < 0 {
+                return ptr::null_mut();
+            }
+            tuple.into_ptr()
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn seconds(text: &[u8]) -> f64 {
+    let text = std::str::from_utf8(text).ok();
+    text.and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 1e6
+}
+
+/// Makes the type; false with an error of Python.
+///
+/// # Safety
+/// With the lock of Python, once.
+pub(crate) unsafe fn prepare() -> bool {
+    let methods = vec![
+        method(c"head", head),
+        method(c"read_exactly", read_exactly),
+        method(c"send", send),
+        method(c"is_closed", is_closed),
+        method(c"finish", finish),
+        method(c"respond", response::respond),
+        py::PyMethodDef::zeroed(),
+    ];
+    // SAFETY: as the caller promises.
+    let kind = unsafe { make_type::<Request>(c"_tamarack_wsgi.Request", methods, None) };
+    KIND.store(kind.cast(), Ordering::Relaxed);
+    !kind.is_null()
+}
+
+/// A request as an object.
+///
+/// # Safety
+/// With the lock of Python, after [`prepare`].
+pub(crate) unsafe fn make_object(request: Request) -> *mut py::PyObject {
+    // SAFETY: as the caller promises.
+    unsafe { make(KIND.load(Ordering::Relaxed), request) }
+}
+
+/// `head()`: a tuple, or None if the client has gone.
+unsafe extern "C" fn head(
+    this: *mut py::PyObject,
+    _: *mut *mut py::PyObject,
+    _: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: Python calls it with its lock and an object of this type, which the caller keeps.
+    unsafe { get::<Request>(this).head() }
+}
+
+/// `read_exactly(buffer, count)`: at least `count` bytes, the first of which are in `buffer`; None
+/// at the end.
+unsafe extern "C" fn read_exactly(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above; there are as many arguments as counted.
+    unsafe {
+        if count != 2 {
+            return os_error(c"read_exactly(buffer, count)");
+        }
+        let request = get::<Request>(this);
+        let Some(buffer) = bytes_of(*args) else { return ptr::null_mut() };
+        let Some(count) = number(args, 1) else { return ptr::null_mut() };
+        let count = usize::try_from(count).unwrap_or(0);
+        if !request.fill(count.saturating_sub(buffer.len())) {
+            return none();
+        }
+        let all = [buffer, &request.taken(usize::MAX)].concat();
+        py::PyBytes_FromStringAndSize(all.as_ptr().cast(), all.len().cast_signed())
+    }
+}
+
+/// `send(bytes)`
+unsafe extern "C" fn send(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above. The caller keeps the argument, whose bytes never change.
+    unsafe {
+        if count != 1 {
+            return os_error(c"send(bytes)");
+        }
+        let Some(bytes) = bytes_of(*args) else { return ptr::null_mut() };
+        match get::<Request>(this).send(bytes) {
+            true => none(),
+            false => os_error(c"the client has gone"),
+        }
+    }
+}
+
+unsafe extern "C" fn is_closed(
+    this: *mut py::PyObject,
+    _: *mut *mut py::PyObject,
+    _: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above.
+    unsafe { py::PyBool_FromLong((!get::<Request>(this).is_wanted()).into()) }
+}
+
+unsafe extern "C" fn finish(
+    this: *mut py::PyObject,
+    _: *mut *mut py::PyObject,
+    _: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above.
+    unsafe {
+        get::<Request>(this).finish();
+        none()
+    }
+}
+
+/// The bytes of a bytes object; `None` with an error of Python.
+///
+/// # Safety
+/// With the lock of Python, and as long as the object lives.
+pub(crate) unsafe fn bytes_of<'a>(object: *mut py::PyObject) -> Option<&'a [u8]> {
+    let (mut start, mut len) = (ptr::null_mut(), 0);
+    // SAFETY: as the caller promises.
+    unsafe {
+        if py::PyBytes_AsStringAndSize(object, &raw mut start, &raw mut len) < 0 {
+            return None;
+        }
+        Some(std::slice::from_raw_parts(start.cast::<u8>(), len.cast_unsigned()))
+    }
+}

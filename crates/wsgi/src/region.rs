@@ -1,0 +1,332 @@
+//! The mapping of a region, and the states of its slots.
+#![expect(unsafe_code, reason = "memory shared between processes")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::geometry::{DOWN_BYTES, Geometry, UP_BYTES};
+use crate::state::{Kind, State};
+use crate::stream::{Ring, Stream};
+
+/// A mapped region.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    geometry: Geometry,
+    file: OwnedFd,
+}
+
+// SAFETY: all access is by atomics, or by copies that no reference outlives.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Creates a region. Its size can't be changed any more: an access beyond it would be fatal.
+    ///
+    /// # Errors
+    /// Those of memfd_create(2) and mmap(2).
+    pub fn create(geometry: Geometry) -> io::Result<Region> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create(c"wsgi", flags)?;
+        ftruncate(&file, geometry.bytes() as u64)?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Region::map(file, geometry)
+    }
+
+    /// Maps a region that another process has created.
+    ///
+    /// # Errors
+    /// `InvalidData` if it has another size; those of mmap(2).
+    pub fn map(file: OwnedFd, geometry: Geometry) -> io::Result<Region> {
+        let bytes = geometry.bytes();
+        if u64::try_from(fstat(&file)?.st_size).ok() != Some(bytes as u64) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address chosen by the kernel overlaps no memory in use.
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, &file, 0)? };
+        let base = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Region { base, geometry, file })
+    }
+
+    /// Its size.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// A word of 32 bits at a place that the geometry has computed.
+    pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
+        debug_assert!(at.is_multiple_of(4) && at + 4 <= self.geometry.bytes());
+        // SAFETY: the geometry's places are within the mapping and aligned; any bytes are valid
+        // for an atomic, which is the only way that this memory is accessed.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
+    }
+
+    /// A word of 64 bits.
+    pub(crate) fn long(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at.is_multiple_of(8) && at + 8 <= self.geometry.bytes());
+        // SAFETY: as above.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(at).cast()) }
+    }
+
+    fn ring(&self, at: usize, len: u32) -> &Ring {
+        // SAFETY: the geometry's streams are within the mapping, which `self` keeps; they are
+        // copied only, and their lengths are powers of two.
+        unsafe { Ring::from_raw(self.base.as_ptr().add(at), len as usize) }
+    }
+
+    /// The stream from the loop to the worker. The slot must exist.
+    pub fn down(&self, slot: u32) -> Stream<'_> {
+        let (own, other) = (self.geometry.loop_words(slot), self.geometry.worker_words(slot));
+        let data = self.ring(self.geometry.down(slot), DOWN_BYTES);
+        Stream { written: self.word(own), read: self.word(other), data }
+    }
+
+    /// The stream from the worker to the loop. The slot must exist.
+    pub fn up(&self, slot: u32) -> Stream<'_> {
+        let (own, other) = (self.geometry.loop_words(slot), self.geometry.worker_words(slot));
+        let data = self.ring(self.geometry.up(slot), UP_BYTES);
+        Stream { written: self.word(other + 4), read: self.word(own + 4), data }
+    }
+
+    /// The state of a slot; `None` if it is none.
+    pub fn state(&self, slot: u32) -> Option<State> {
+        State::unpack(self.long(self.geometry.state(slot)).load(Ordering::Acquire))
+    }
+
+    /// Changes a state, unless it has changed.
+    pub fn change(&self, slot: u32, from: State, to: State) -> bool {
+        let word = self.long(self.geometry.state(slot));
+        let (from, to) = (from.pack(), to.pack());
+        word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    fn states(&self) -> impl Iterator<Item = (u32, State)> {
+        (0..self.geometry.slots()).filter_map(|slot| Some((slot, self.state(slot)?)))
+    }
+
+    /// Takes a free slot for a loop, with empty streams; `None` if there is none.
+    pub fn fill(&self, lane: u16) -> Option<(u32, State)> {
+        let filling = State { kind: Kind::Filling, lane, ..State::FREE };
+        let is_free = |(_, state): &(u32, State)| *state == State::FREE;
+        let (slot, _) = self
+            .states()
+            .filter(is_free)
+            .find(|(slot, _)| self.change(*slot, State::FREE, filling))?;
+        let (own, other) = (self.geometry.loop_words(slot), self.geometry.worker_words(slot));
+        for at in [own, own + 4, own + 12, other, other + 4, other + 8, other + 12] {
+            self.word(at).store(0, Ordering::Relaxed);
+        }
+        Some((slot, filling))
+    }
+
+    /// Queues a filled slot; returns its state. A worker should be woken.
+    pub fn publish(&self, slot: u32, filled: State) -> Option<State> {
+        let ticket = self.word(self.geometry.ticket()).fetch_add(1, Ordering::Relaxed);
+        let queued = State { ticket, ..filled.with(Kind::Queued) };
+        self.change(slot, filled, queued).then_some(queued)
+    }
+
+    /// How many requests wait.
+    pub fn queued(&self) -> usize {
+        self.states().filter(|(_, state)| state.kind == Kind::Queued).count()
+    }
+
+    /// Takes the request that has waited longest for a worker, and says whether others wait; `None`
+    /// if none waits.
+    pub fn take(&self, worker: u16) -> Option<(u32, State, bool)> {
+        // Each failure is another worker's success.
+        for _ in 0..self.geometry.slots() {
+            let mut count = 0usize;
+            let queued = self.states().filter(|(_, state)| state.kind == Kind::Queued);
+            let queued = queued.inspect(|_| count += 1);
+            let oldest = queued.reduce(|one, other| {
+                let is_older = other.1.ticket.wrapping_sub(one.1.ticket).cast_signed() < 0;
+                if is_older { other } else { one }
+            });
+            let (slot, queued) = oldest?;
+            let taken = State { worker, ..queued.with(Kind::Taken) };
+            if self.change(slot, queued, taken) {
+                return Some((slot, taken, count > 1));
+            }
+        }
+        None
+    }
+
+    /// A worker has written all; false if the loop has gone, and the slot is free.
+    pub fn finish(&self, slot: u32, taken: State) -> bool {
+        if self.change(slot, taken, taken.with(Kind::Done)) {
+            return true;
+        }
+        self.change(slot, taken.with(Kind::Abandoned), State::FREE);
+        false
+    }
+
+    /// A loop has no more use for a slot; true if its worker should look.
+    pub fn release(&self, slot: u32, queued: State) -> bool {
+        // The worker, and a death, change it meanwhile.
+        for _ in 0..4 {
+            let Some(now) = self.state(slot) else { break };
+            if now.lane != queued.lane || now.ticket != queued.ticket {
+                return false;
+            }
+            match now.kind {
+                Kind::Taken if self.change(slot, now, now.with(Kind::Abandoned)) => return true,
+                Kind::Free | Kind::Abandoned => return false,
+                Kind::Taken => {}
+                _ if self.change(slot, now, State::FREE) => return false,
+                _ => {}
+            }
+        }
+        // What a broken worker has made of it would be lost for good.
+        self.long(self.geometry.state(slot)).store(State::FREE.pack(), Ordering::Release);
+        false
+    }
+
+    /// A worker process has died: its requests are lost.
+    pub fn bury_worker(&self, worker: u16) {
+        for (slot, state) in self.states().filter(|(_, state)| state.worker == worker) {
+            match state.kind {
+                Kind::Taken => self.change(slot, state, state.with(Kind::Lost)),
+                Kind::Abandoned => self.change(slot, state, State::FREE),
+                _ => true,
+            };
+        }
+        self.clear_place(u32::from(worker));
+    }
+
+    /// A loop has died: its requests are withdrawn.
+    pub fn bury_lane(&self, lane: u16) {
+        let own = |(_, state): &(u32, State)| state.lane == lane && state.kind != Kind::Free;
+        for (slot, state) in self.states().filter(own) {
+            if self.release(slot, state) {
+                self.nudge(slot);
+            }
+        }
+        self.clear_lane(u32::from(lane));
+    }
+}
+
+impl AsFd for Region {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: nothing borrowed from `self` is left.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.geometry.bytes()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region() -> Region {
+        Region::create(Geometry::new(64, 4, 2)).unwrap()
+    }
+
+    fn queue(region: &Region, lane: u16) -> (u32, State) {
+        let (slot, filling) = region.fill(lane).unwrap();
+        (slot, region.publish(slot, filling).unwrap())
+    }
+
+    #[test]
+    fn the_oldest_request_is_taken_first_and_only_once() {
+        let region = region();
+        // The counter of tickets wraps around meanwhile.
+        region.word(0).store(u32::MAX - 1, Ordering::Relaxed);
+        let queued: Vec<u32> = (0..5).map(|lane| queue(&region, lane % 3).0).collect();
+        let withdrawn = region.state(queued[2]).unwrap();
+        assert!(!region.release(queued[2], withdrawn));
+        assert_eq!(region.queued(), 4);
+        let taken: Vec<u32> = (0..4).map(|_| region.take(1).unwrap().0).collect();
+        assert_eq!(taken, [queued[0], queued[1], queued[3], queued[4]]);
+        assert_eq!(region.take(1), None);
+    }
+
+    #[test]
+    fn bytes_pass_in_both_directions() {
+        let region = region();
+        let (slot, filling) = region.fill(3).unwrap();
+        let (mut down, mut up) = (0, 0);
+        let piece = vec![7; DOWN_BYTES as usize + 1];
+        assert_eq!(region.down(slot).put(&mut down, &piece), Ok(DOWN_BYTES as usize));
+        let queued = region.publish(slot, filling).unwrap();
+        let (_, taken, has_more) = region.take(1).unwrap();
+        assert!(!has_more);
+        assert_eq!((taken.lane, taken.worker), (3, 1));
+        let (mut got, mut read) = (Vec::new(), 0);
+        region.down(slot).take(&mut read, usize::MAX, &mut got).unwrap();
+        assert_eq!(got, piece[1..]);
+        region.up(slot).put(&mut up, b"answer").unwrap();
+        assert!(region.tell_loop(3, slot) && !region.tell_loop(3, slot));
+        let mut seen = Vec::new();
+        region.collect(3, |slot| seen.push(slot));
+        region.collect(3, |slot| seen.push(slot));
+        assert_eq!(seen, [slot]);
+        assert!(region.finish(slot, taken));
+        assert_eq!(region.state(slot).unwrap().kind, Kind::Done);
+        assert!(!region.release(slot, queued));
+        assert_eq!(region.state(slot), Some(State::FREE));
+    }
+
+    #[test]
+    fn a_process_that_dies_leaves_nothing_behind() {
+        let region = region();
+        let slots: Vec<(u32, State)> = (0..4).map(|_| queue(&region, 2)).collect();
+        let one = region.take(0).unwrap();
+        let other = region.take(1).unwrap();
+        region.bury_worker(0);
+        assert_eq!(region.state(one.0).unwrap().kind, Kind::Lost);
+        assert_eq!(region.state(other.0).unwrap().kind, Kind::Taken);
+        assert!(region.release(other.0, other.1), "its worker should look");
+        assert!(!region.finish(other.0, other.1));
+        assert_eq!(region.state(other.0), Some(State::FREE));
+        region.bury_lane(2);
+        assert_eq!(
+            slots.iter().filter(|slot| region.state(slot.0) != Some(State::FREE)).count(),
+            0
+        );
+        let (slot, _) = queue(&region, 1);
+        region.long(region.geometry.state(slot)).store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(region.state(slot), None);
+    }
+
+    #[test]
+    fn a_sleeping_thread_is_woken_once() {
+        let region = region();
+        assert!(!region.wake_worker());
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                region.sleep(1, || region.queued() > 0);
+                region.is_up(1);
+                region.take(1)
+            });
+            while region.word(region.geometry.place(1) + 4).load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            queue(&region, 0);
+            assert!(region.wake_worker());
+            assert!(sleeper.join().unwrap().is_some());
+        });
+        assert!(!region.wake_worker(), "none sleeps any more");
+    }
+
+    #[test]
+    fn its_size_is_fixed() {
+        let region = region();
+        assert!(ftruncate(&region.file, 0).is_err());
+        let file = region.file.try_clone().unwrap();
+        assert!(Region::map(file, Geometry::new(128, 4, 2)).is_err());
+    }
+}
