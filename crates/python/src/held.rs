@@ -103,7 +103,7 @@ impl Ref {
     /// # Safety
     /// The reference is null or owned by the caller.
     pub unsafe fn own(object: *mut py::PyObject) -> Option<Ref> {
-        (!object.is_null()).then_some(Ref(object))
+        if object.is_null() { None } else { Some(Ref(object)) }
     }
 
     /// One more reference to an object.

@@ -54,6 +54,7 @@ pub(crate) unsafe fn make_type() -> *mut py::PyObject {
         method(c"busy", busy),
         method(c"set_bell", set_bell),
         method(c"set_constants", set_constants),
+        method(c"stat", stat),
         py::PyMethodDef::zeroed(),
     ];
     // SAFETY: as the caller promises, with the lock.
@@ -208,5 +209,32 @@ unsafe extern "C" fn set_constants(
         let shared = get::<Rc<Shared>>(this);
         shared.templates.borrow_mut().set_constants(Ref::share(*args));
         none()
+    }
+}
+
+/// `stat(path)`: time, number and size of a file, as `os.stat` has them; None if there is none.
+unsafe extern "C" fn stat(
+    _: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above. What is put into the tuple is given to it.
+    unsafe {
+        if count != 1 {
+            return os_error(c"stat(path)");
+        }
+        let Some(path) = request::bytes_of(*args) else { return ptr::null_mut() };
+        let Ok(found) = rustix::fs::stat(path) else { return none() };
+        let time = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
+        let time = py::PyLong_FromLongLong(i64::try_from(time).unwrap_or(i64::MAX));
+        let number = py::PyLong_FromUnsignedLongLong(found.st_ino);
+        let size = py::PyLong_FromLongLong(found.st_size);
+        let Some(tuple) = Ref::own(py::PyTuple_New(3)) else { return ptr::null_mut() };
+        for (place, item) in (0..).zip([time, number, size]) {
+            if item.is_null() || py::PyTuple_SetItem(tuple.as_ptr(), place, item) < 0 {
+                return ptr::null_mut();
+            }
+        }
+        tuple.into_ptr()
     }
 }

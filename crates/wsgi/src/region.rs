@@ -108,18 +108,26 @@ impl Region {
         word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    fn words(&self) -> impl Iterator<Item = (u32, u64)> {
+        let word = |slot| self.long(self.geometry.state(slot)).load(Ordering::Acquire);
+        (0..self.geometry.slots()).map(move |slot| (slot, word(slot)))
+    }
+
     fn states(&self) -> impl Iterator<Item = (u32, State)> {
-        (0..self.geometry.slots()).filter_map(|slot| Some((slot, self.state(slot)?)))
+        self.words().filter_map(|(slot, word)| Some((slot, State::unpack(word)?)))
+    }
+
+    /// The slots whose requests wait. All loops and workers look for them with every request.
+    fn waiting(&self) -> impl Iterator<Item = (u32, State)> {
+        let queued = self.words().filter(|(_, word)| State::is_queued(*word));
+        queued.filter_map(|(slot, word)| Some((slot, State::unpack(word)?)))
     }
 
     /// Takes a free slot for a loop, with empty streams; `None` if there is none.
     pub fn fill(&self, lane: u16) -> Option<(u32, State)> {
         let filling = State { kind: Kind::Filling, lane, ..State::FREE };
-        let is_free = |(_, state): &(u32, State)| *state == State::FREE;
-        let (slot, _) = self
-            .states()
-            .filter(is_free)
-            .find(|(slot, _)| self.change(*slot, State::FREE, filling))?;
+        let mut free = self.words().filter(|(_, word)| *word == State::FREE.pack());
+        let (slot, _) = free.find(|(slot, _)| self.change(*slot, State::FREE, filling))?;
         let (own, other) = (self.geometry.loop_words(slot), self.geometry.worker_words(slot));
         for at in [own, own + 4, own + 12, other, other + 4, other + 8, other + 12] {
             self.word(at).store(0, Ordering::Relaxed);
@@ -136,7 +144,7 @@ impl Region {
 
     /// How many requests wait.
     pub fn queued(&self) -> usize {
-        self.states().filter(|(_, state)| state.kind == Kind::Queued).count()
+        self.words().filter(|(_, word)| State::is_queued(*word)).count()
     }
 
     /// Takes the request that has waited longest for a worker, and says whether others wait; `None`
@@ -145,9 +153,7 @@ impl Region {
         // Each failure is another worker's success.
         for _ in 0..self.geometry.slots() {
             let mut count = 0usize;
-            let queued = self.states().filter(|(_, state)| state.kind == Kind::Queued);
-            let queued = queued.inspect(|_| count += 1);
-            let oldest = queued.reduce(|one, other| {
+            let oldest = self.waiting().inspect(|_| count += 1).reduce(|one, other| {
                 let is_older = other.1.ticket.wrapping_sub(one.1.ticket).cast_signed() < 0;
                 if is_older { other } else { one }
             });
@@ -230,6 +236,43 @@ impl Drop for Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A worker that writes anything anywhere: what the loop does ends, and stays in bounds.
+        #[test]
+        fn nothing_that_a_worker_writes_harms_a_loop(scribbles: Vec<(u32, u64)>) {
+            let region = region();
+            let words = region.geometry.bytes() / 8;
+            let mut own = Vec::new();
+            for (at, value) in scribbles {
+                if let Some((slot, filling)) = region.fill(1) {
+                    let mut written = 0;
+                    let _ = region.down(slot).put(&mut written, &[7; 100]);
+                    own.extend(region.publish(slot, filling).map(|queued| (slot, queued)));
+                }
+                // Mostly words of states and streams, and some of all others.
+                let place = at as usize % if at % 3 == 0 { words } else { words.min(1200) };
+                region.long(place * 8).store(value, Ordering::Relaxed);
+                region.wake_worker();
+                region.collect(1, |slot| assert!(slot < region.geometry.slots()));
+                prop_assert!(region.queued() <= region.geometry.slots() as usize);
+                for (slot, _) in &own {
+                    let (mut read, mut got) = (0, Vec::new());
+                    let _ = region.up(*slot).take(&mut read, usize::MAX, &mut got);
+                    prop_assert!(got.len() <= UP_BYTES as usize);
+                    region.nudge(*slot);
+                }
+                if at % 5 == 0 {
+                    for (slot, state) in own.drain(..) {
+                        region.release(slot, state);
+                    }
+                }
+            }
+            region.bury_worker(1);
+            region.bury_lane(1);
+        }
+    }
 
     fn region() -> Region {
         Region::create(Geometry::new(64, 4, 2)).unwrap()

@@ -53,6 +53,11 @@ impl State {
             | self.kind as u64
     }
 
+    /// Whether a word is the state of a request that waits.
+    pub(crate) fn is_queued(word: u64) -> bool {
+        word & 0xff == Kind::Queued as u64
+    }
+
     /// `None` if it is the state of no slot: only a broken worker writes one.
     pub(crate) fn unpack(word: u64) -> Option<State> {
         let number = |shift: u32| u16::try_from(word >> shift & NUMBER_MASK).unwrap_or(0);

@@ -105,17 +105,24 @@ impl Line {
         Ok(own)
     }
 
-    /// As [`Line::ask`], by a socket that can bring a descriptor ([`Question::answer_with`]).
+    /// As [`Line::ask_with`], by a socket that can bring a descriptor ([`Question::answer_with`]).
     ///
     /// # Errors
-    /// As [`Line::ask`].
-    pub fn ask_for_descriptor(&self, message: &[u8]) -> io::Result<OwnedFd> {
-        if !(1..=MESSAGE_BYTES_MAX).contains(&message.len()) {
+    /// As [`Line::ask_with`].
+    pub fn ask_for_descriptor(
+        &self,
+        message: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<OwnedFd> {
+        let is_suitable = (1..=MESSAGE_BYTES_MAX).contains(&message.len());
+        if !is_suitable || descriptors.len() > DESCRIPTORS_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (own, reply) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        self.send(message, &[reply.as_fd()])?;
+        let sent: Vec<BorrowedFd<'_>> =
+            descriptors.iter().copied().chain(std::iter::once(reply.as_fd())).collect();
+        self.send(message, &sent)?;
         Ok(own)
     }
 

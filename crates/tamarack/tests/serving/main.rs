@@ -90,6 +90,7 @@ mod unread;
 mod upgrade;
 mod variables;
 mod wsgi;
+mod wsgi_faults;
 mod wsgi_frameworks;
 
 /// Whether long tests are requested.

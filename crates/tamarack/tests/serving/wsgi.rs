@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::site::Site;
 
 /// Answers with its process and its version; some paths cause faults.
-const SCRIPT: &str = "
+pub const SCRIPT: &str = "
 import os, time
 VERSION = 'one'
 def application(environ, start_response):
@@ -24,13 +24,20 @@ def application(environ, start_response):
     elif path == 'die':
         os.kill(os.getpid(), 9)
     elif path == 'garbage':
-        os.write(environ['wsgi.input']._wire.fd, b'?garbage' * 100)
+        environ['wsgi.input']._wire.send([b'?garbage' * 100])
         time.sleep(1)
     elif path == 'split':
-        fd = environ['wsgi.input']._wire.fd
         head = b'200 OK\\0A\\0b\\r\\nC: d'
-        os.write(fd, b'H' + len(head).to_bytes(4, 'little') + head)
+        environ['wsgi.input']._wire.send([b'H' + len(head).to_bytes(4, 'little') + head])
         time.sleep(1)
+    elif path == 'torn':
+        # Data before the head, and too long.
+        environ['wsgi.input']._wire.send([b'D\\xff\\xff\\xff\\xff'])
+        time.sleep(1)
+    elif path == 'eat':
+        out = 'x' * (1 << 30)
+    elif path == 'work':
+        sum(range(100000))
     elif path == 'lock':
         # C code that never gives the lock up.
         9 ** (9 ** 9)
@@ -75,7 +82,7 @@ def application(environ, start_response):
     return [body]
 ";
 
-fn configuration(mpm: &str, options: &str, more: &str) -> String {
+pub fn configuration(mpm: &str, options: &str, more: &str) -> String {
     format!(
         "LoadModule mpm_{mpm}_module modules/mod_mpm_{mpm}.so\n\
          LoadModule authz_core_module modules/mod_authz_core.so\n\
@@ -95,7 +102,7 @@ fn site(name: &str, options: &str, more: &str) -> Site {
 }
 
 /// The process that answers, and the version of its script.
-fn process(client: &mut Client, path: &str) -> (Pid, String) {
+pub fn process(client: &mut Client, path: &str) -> (Pid, String) {
     let answer = client.get(path).unwrap();
     assert_eq!(answer.status, 200, "{path}: {}", answer.head);
     let text = answer.text();
@@ -105,10 +112,10 @@ fn process(client: &mut Client, path: &str) -> (Pid, String) {
 }
 
 /// Sends requests on some connections until `change` returns; each must be answered with 200.
-fn under_load(site: &Site, path: &str, change: impl FnOnce()) -> usize {
+pub fn under_load(site: &Site, count: usize, path: &str, change: impl FnOnce()) -> usize {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..8)
+        let clients: Vec<_> = (0..count)
             .map(|_| {
                 scope.spawn(|| {
                     let mut count = 0;
@@ -137,7 +144,7 @@ fn under_load(site: &Site, path: &str, change: impl FnOnce()) -> usize {
 fn the_request_after_a_touch_sees_the_new_script() {
     let site = site("wsgi-touch", "processes=2 threads=3", "");
     for path in ["/d/", "/e/"] {
-        let count = under_load(&site, path, || {
+        let count = under_load(&site, 8, path, || {
             for round in 0..10 {
                 let version = format!("v{path}{round}");
                 site.write("new.wsgi", &SCRIPT.replace("'one'", &format!("'{version}'")));
@@ -155,7 +162,7 @@ fn the_request_after_a_touch_sees_the_new_script() {
 #[test]
 fn a_graceful_restart_loads_the_new_script_and_fails_no_request() {
     let site = site("wsgi-graceful", "processes=2 threads=3", "");
-    under_load(&site, "/d/", || {
+    under_load(&site, 8, "/d/", || {
         for _ in 0..4 {
             let (old, _) = process(&mut site.client(), "/d/");
             site.restart_gracefully();
@@ -170,7 +177,7 @@ fn processes_are_replaced_after_their_requests() {
     let mut client = site.client();
     let (first, _) = process(&mut client, "/d/");
     let mut seen = vec![first];
-    under_load(&site, "/d/", || {
+    under_load(&site, 8, "/d/", || {
         site.wait_until("three processes", || {
             let (pid, _) = process(&mut site.client(), "/d/");
             if !seen.contains(&pid) {

@@ -150,6 +150,10 @@ impl Authenticate for Passwords {
         }))
     }
 
+    fn has_digests(&self) -> bool {
+        true
+    }
+
     fn realm_hash<'r>(
         &'r self,
         request: &'r mut Request,

@@ -1,7 +1,6 @@
 //! A request and its worker: the body goes out once it is wanted, frames come in.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,9 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mpm::companion::{Sent, is_read};
-use rt::{Deadline, Pipe};
-use rustix::net::{Shutdown, shutdown};
+use rt::Deadline;
 use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
 use server::host::Host;
@@ -22,9 +19,7 @@ use server::request_body::{BodyError, BodyIn};
 use wire::wsgi::{Event, FrameDecoder, ResponseHead, WsgiFault, piece_header};
 
 use super::Wsgi;
-
-/// Bytes that are read at once.
-const READ_BYTES: usize = 64 * 1024;
+use super::link::Link;
 
 /// The longest piece of a request's body in one frame.
 const PIECE_BYTES: usize = 1 << 20;
@@ -44,7 +39,7 @@ pub(super) struct Waits {
 /// A request in progress. Dropping it tells the worker that the client has gone.
 pub(super) struct Conversation {
     log: Logger,
-    output: Pipe,
+    link: Link,
     upload: Upload,
     decoder: FrameDecoder,
     received: Vec<u8>,
@@ -94,8 +89,8 @@ pub(super) enum Broken {
 /// The body of a request on its way to the worker.
 struct Upload {
     body: BodyIn,
-    /// `None` as long as the body is not wanted, and once all of it is sent.
-    writer: Option<Pipe>,
+    /// False as long as the body is not wanted, and once all of it is sent.
+    is_active: bool,
     /// The rest of the head, then pieces with their headers.
     unsent: Bytes,
     /// What follows [`Upload::unsent`].
@@ -114,30 +109,24 @@ struct Logger {
 }
 
 impl Conversation {
-    /// Begins with a request that was sent; `head` is all of its head.
+    /// Begins with a request of whose head the first bytes were sent; `rest` are the others.
     pub fn new(
-        request: &mut Request,
-        sent: Sent,
-        head: &[u8],
+        request: &Request,
+        (link, rest): (Link, &[u8]),
         waits: Waits,
         head_bytes_max: usize,
-    ) -> io::Result<Conversation> {
-        let rest = Bytes::copy_from_slice(head.get(sent.taken..).unwrap_or_default());
-        let writer = match rest.is_empty() {
-            true => None,
-            false => Some(Pipe::writer(sent.connection.try_clone()?)?),
-        };
-        Ok(Conversation {
+    ) -> Conversation {
+        Conversation {
             log: Logger {
                 engine: request.engine.clone(),
                 host: request.host.clone(),
                 connection: request.connection.clone(),
             },
-            output: Pipe::reader(sent.connection)?,
+            link,
             upload: Upload {
                 body: BodyIn::default(),
-                writer,
-                unsent: rest,
+                is_active: !rest.is_empty(),
+                unsent: Bytes::copy_from_slice(rest),
                 piece: Bytes::new(),
                 wants_body: false,
                 is_gone: false,
@@ -148,7 +137,7 @@ impl Conversation {
             waits,
             deadline: None,
             is_taken: false,
-        })
+        }
     }
 
     /// Gives it the body of the request, which is sent once it is wanted.
@@ -158,7 +147,7 @@ impl Conversation {
 
     /// Whether the request's body is still on its way.
     pub fn is_sending(&self) -> bool {
-        self.upload.writer.is_some()
+        self.upload.is_active
     }
 
     /// Whether the worker reads the request's body, or may begin to.
@@ -188,7 +177,9 @@ impl Conversation {
                 Event::NeedMore { consumed } => {
                     self.received.drain(..consumed);
                     match self.poll_receive(cx) {
-                        Poll::Ready(received) => received?,
+                        Poll::Ready(Ok(true)) => {}
+                        Poll::Ready(Ok(false)) => return Poll::Ready(Ok(Next::Retry)),
+                        Poll::Ready(Err(broken)) => return Poll::Ready(Err(broken)),
                         Poll::Pending => return Poll::Pending,
                     }
                 }
@@ -199,7 +190,7 @@ impl Conversation {
                 }
                 Event::Wanted { consumed } => {
                     self.received.drain(..consumed);
-                    self.begin_upload()?;
+                    self.begin_upload();
                 }
                 Event::Head { consumed, len } => {
                     return Poll::Ready(Ok(Next::Head(self.taken(consumed, len))));
@@ -235,19 +226,19 @@ impl Conversation {
         content
     }
 
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    /// Waits for bytes; false if no worker has had the request, and none will.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Broken>> {
         loop {
             let deadline = self.deadline();
-            self.received.reserve(READ_BYTES);
-            return match self.output.poll_read(cx, &mut self.received, deadline) {
+            return match self.link.poll_read(cx, &mut self.received, deadline) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(0)) => Poll::Ready(Err(WsgiFault::Truncated.into())),
                 Poll::Ready(Ok(_)) => {
                     (self.is_taken, self.deadline) = (true, None);
-                    Poll::Ready(Ok(()))
+                    Poll::Ready(Ok(true))
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                    if !self.is_taken && !is_read(self.output.as_fd()) {
+                    if !self.is_taken && !self.link.is_taken() {
                         return Poll::Ready(Err(Broken::Queued));
                     }
                     if !self.is_taken && self.waits.queue.is_some() {
@@ -262,6 +253,9 @@ impl Conversation {
                     }
                     Poll::Ready(Err(Broken::Late))
                 }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                    Poll::Ready(Ok(false))
+                }
                 Poll::Ready(Err(error)) if is_reset(&error) => {
                     Poll::Ready(Err(WsgiFault::Truncated.into()))
                 }
@@ -275,35 +269,30 @@ impl Conversation {
             false => self.waits.queue.or(self.waits.piece),
             true => self.waits.piece,
         };
-        let handle = self.output.handle();
+        let handle = self.link.handle();
         *self
             .deadline
             .get_or_insert_with(|| wait.map_or(Deadline::NEVER, |wait| handle.deadline(wait)))
     }
 
-    fn begin_upload(&mut self) -> Result<(), Broken> {
+    fn begin_upload(&mut self) {
         if self.upload.is_gone {
-            // The worker must not take what it gets for a whole body.
-            let _ = shutdown(self.output.as_fd(), Shutdown::Write);
-            return Ok(());
+            return self.link.refuse_body();
         }
-        self.upload.wants_body = true;
-        if self.upload.writer.is_none() {
-            let connection = self.output.as_fd().try_clone_to_owned().map_err(Broken::Io)?;
-            self.upload.writer = Some(Pipe::writer(connection).map_err(Broken::Io)?);
-        }
-        Ok(())
+        (self.upload.wants_body, self.upload.is_active) = (true, true);
     }
 
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
         let upload = &mut self.upload;
         loop {
-            let Some(writer) = &mut upload.writer else { return Ok(()) };
+            if !upload.is_active {
+                return Ok(());
+            }
             if upload.unsent.is_empty() {
                 upload.unsent = std::mem::take(&mut upload.piece);
             }
             if !upload.unsent.is_empty() {
-                match writer.poll_write(cx, &upload.unsent, Deadline::NEVER) {
+                match self.link.poll_write(cx, &upload.unsent) {
                     Poll::Ready(Ok(count)) => {
                         let count = count.min(upload.unsent.len());
                         upload.unsent = upload.unsent.slice(count..);
@@ -311,13 +300,14 @@ impl Conversation {
                         continue;
                     }
                     // The worker has died or is done: what it has sent tells.
-                    Poll::Ready(Err(_)) => upload.writer = None,
+                    Poll::Ready(Err(_)) => upload.is_active = false,
                     Poll::Pending => {}
                 }
                 return Ok(());
             }
             if upload.has_ended || !upload.wants_body {
-                upload.writer = None;
+                upload.is_active = false;
+                self.link.finish_writing();
                 return Ok(());
             }
             match pin!(upload.body.next()).poll(cx) {
@@ -333,7 +323,7 @@ impl Conversation {
                     upload.piece = bytes;
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    upload.writer = None;
+                    upload.is_active = false;
                     return Err(Broken::Client(error));
                 }
             }

@@ -95,7 +95,30 @@ const NUMBERS: [(&str, i64, &str); 22] = [
     ("receive-buffer-size", 512, "receive buffer size"),
 ];
 
+/// Options that have no effect here, the values with which they ask for nothing, and the reason.
+#[rustfmt::skip]
+const IDLE: [(&str, &[i64], &str); 5] = [
+    ("send-buffer-size", &[0], "processes share memory with the server, in streams of a fixed size"),
+    ("receive-buffer-size", &[0], "processes share memory with the server, in streams of a fixed size"),
+    ("response-buffer-size", &[0], "a response is read as the client takes it"),
+    ("response-flush-delay", &[0, 5], "each piece of a response is sent at once"),
+    ("server-metrics", &[0], "mod_status has the metrics of all groups"),
+];
+
 impl DaemonGroup {
+    /// The options that were given and have no effect, with the reasons.
+    pub fn idle_options(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let is_asked = |(name, idle): (&str, &[i64])| {
+            let given = self.numbers.iter().rev().find(|(known, _)| *known == name);
+            given.is_some_and(|(_, value)| !idle.contains(value))
+        };
+        let socket = self.text("socket-user").is_some();
+        let socket =
+            socket.then_some(("socket-user", "no socket has a name that a user could open"));
+        let numbers = IDLE.iter().filter(move |(name, idle, _)| is_asked((name, idle)));
+        numbers.map(|(name, _, reason)| (*name, *reason)).chain(socket)
+    }
+
     /// Parses the text of the directive.
     pub fn parse(arg: &Arg, span: Span) -> Result<DaemonGroup, Fault> {
         let mut text: &[u8] = &arg.text;
@@ -325,6 +348,16 @@ mod tests {
         assert_eq!(group.seconds("queue-timeout"), None);
         assert_eq!(group.number("header-buffer-size"), Some(65536));
         assert_eq!(group.text("python-path"), Some(&b"/a b:/c"[..]));
+    }
+
+    #[test]
+    fn options_without_effect_are_known() {
+        let idle = |text| parse(text).unwrap().idle_options().map(|(name, _)| name).collect();
+        let idle: fn(&str) -> Vec<&'static str> = idle;
+        let usual = "a send-buffer-size=0 response-flush-delay=5 server-metrics=Off";
+        assert!(idle(usual).is_empty());
+        let asked = "a response-flush-delay=7 socket-user=#1 server-metrics=On";
+        assert_eq!(idle(asked), ["response-flush-delay", "server-metrics", "socket-user"]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! mod_wsgi: Python applications (PEP 3333), with the directives of mod_wsgi 6.
 //!
 //! An application runs in its own `python3`, never in a process of the server: a companion starts
-//! the processes of each group ([`companion`]), and requests reach them through a queue of the
-//! kernel ([`runtime`]). What worker and loop send each other is [`wire::wsgi`].
+//! the processes of each group ([`companion`]), and requests reach them in shared memory ([`lane`])
+//! or, without the extension for Python, through a queue of the kernel. What worker and loop send
+//! each other is [`wire::wsgi`].
 //!
 //! Manual: <https://modwsgi.readthedocs.io/>
 
@@ -13,6 +14,8 @@ mod companion;
 mod conversation;
 mod daemon;
 mod environ;
+mod lane;
+mod link;
 mod owner;
 mod python;
 mod respond;

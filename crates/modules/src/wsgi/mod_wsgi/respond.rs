@@ -179,7 +179,7 @@ pub(super) async fn open(
     application: &[u8],
     head: &[u8],
 ) -> Result<Conversation, Unavailable> {
-    let sent = group.send(&runtime.line, application, head).await?;
+    let (link, taken) = group.send(request, &runtime.line, application, head).await?;
     let timeout = request.host.core.timeout();
     // Embedded mode has no limit but that some process takes the request.
     let (mut waits, mut head_bytes_max) = (Waits { queue: Some(timeout), piece: None }, HEAD_BYTES);
@@ -190,7 +190,8 @@ pub(super) async fn open(
             head_bytes_max = usize::try_from(size).unwrap_or(HEAD_BYTES);
         }
     }
-    Ok(Conversation::new(request, sent, head, waits, head_bytes_max)?)
+    let rest = head.get(taken..).unwrap_or_default();
+    Ok(Conversation::new(request, (link, rest), waits, head_bytes_max))
 }
 
 /// Logs why a request can't be given to a worker; returns the status.

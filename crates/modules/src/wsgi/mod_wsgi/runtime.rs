@@ -3,15 +3,19 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mpm::Line;
-use mpm::companion::{Channel, Sent};
+use mpm::companion::Channel;
 use server::request::Request;
 
 use super::Wsgi;
 use super::daemon::DaemonGroup;
+use super::lane::{self, Lane, Offer};
+use super::link::Link;
 
 /// Requests that may wait for a worker (`listen-backlog`).
 pub(super) const BACKLOG: usize = 100;
@@ -45,6 +49,16 @@ pub(super) struct Group {
     /// The name of the hosts that may use it; `None` for all.
     pub host: Option<Vec<u8>>,
     queues: Mutex<HashMap<Vec<u8>, Arc<Channel>>>,
+}
+
+/// The first byte of the companion's answer: slots of shared memory, or a queue of sockets.
+pub(super) const SLOTS: &[u8] = b"s";
+pub(super) const SOCKETS: &[u8] = b"=";
+
+/// What requests of an application group are put into.
+enum Queue {
+    Slots(Rc<Lane>),
+    Sockets(Arc<Channel>),
 }
 
 /// Why a request can't be given to a worker.
@@ -84,24 +98,39 @@ impl Group {
         self.daemon.as_ref().map_or(&[], |daemon| &daemon.name)
     }
 
-    /// Puts a request into the queue of an application group.
+    /// Puts a request into the queue of an application group. Returns the connection to its worker,
+    /// and how many of the first bytes of the head it has taken.
     ///
     /// # Errors
     /// Why that is not possible.
     pub async fn send(
         &self,
+        request: &Request,
         line: &Line,
         application: &[u8],
         head: &[u8],
-    ) -> Result<Sent, Unavailable> {
+    ) -> Result<(Link, usize), Unavailable> {
         let mut attempt = 1;
         loop {
-            let queue = self.queue(line, application).await?;
-            if self.daemon.is_some() && queue.waiting() >= self.backlog() {
+            let queue = match self.queue(line, application).await? {
+                Queue::Slots(lane) => {
+                    if self.is_full(lane.waiting()) {
+                        return Err(Unavailable::Full);
+                    }
+                    let sent = lane.send(&request.engine.handle, head);
+                    let (slot, taken) = sent.ok_or(Unavailable::Full)?;
+                    return Ok((Link::Slot(Box::new(slot)), taken));
+                }
+                Queue::Sockets(queue) => queue,
+            };
+            if self.is_full(queue.waiting()) {
                 return Err(Unavailable::Full);
             }
             match queue.send(head) {
-                Ok(sent) => return Ok(sent),
+                Ok(sent) => {
+                    let taken = sent.taken;
+                    return Ok((Link::of_socket(sent)?, taken));
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(Unavailable::Full);
                 }
@@ -124,19 +153,30 @@ impl Group {
         }
     }
 
+    /// Whether as many requests wait as may. In embedded mode only the queue itself is a limit.
+    fn is_full(&self, waiting: usize) -> bool {
+        self.daemon.is_some() && waiting >= self.backlog()
+    }
+
     /// How many requests may wait (`listen-backlog`).
     fn backlog(&self) -> usize {
         let most = self.daemon.as_ref().and_then(|daemon| daemon.number("listen-backlog"));
         most.and_then(|most| usize::try_from(most).ok()).unwrap_or(BACKLOG)
     }
 
-    async fn queue(&self, line: &Line, application: &[u8]) -> Result<Arc<Channel>, Unavailable> {
+    async fn queue(&self, line: &Line, application: &[u8]) -> Result<Queue, Unavailable> {
+        let place = std::ptr::from_ref(self).addr();
+        if let Some(lane) = lane::find(place, application) {
+            return Ok(Queue::Slots(lane));
+        }
         if let Some(queue) = self.lock().get(application) {
-            return Ok(queue.clone());
+            return Ok(Queue::Sockets(queue.clone()));
         }
         let seconds = self.daemon.as_ref().and_then(|daemon| daemon.seconds("connect-timeout"));
         let message = [&self.index.to_le_bytes(), application].concat();
-        let answer = line.ask_for_descriptor(&message)?;
+        let offer = Offer::new()?;
+        let descriptors = [offer.bell(), offer.theirs.as_fd()];
+        let answer = line.ask_for_descriptor(&message, &descriptors)?;
         let wait = seconds.unwrap_or(CONNECT_TIMEOUT);
         let (text, descriptor) = rt::receive_descriptor(answer, wait).await?;
         let Some(descriptor) = descriptor else {
@@ -144,9 +184,14 @@ impl Group {
             let silent = "the companion has died".to_owned();
             return Err(Unavailable::Refused(if text.is_empty() { silent } else { text }));
         };
-        let bytes = text.get(1..5).and_then(|bytes| bytes.try_into().ok());
+        let (kind, numbers) = text.split_at_checked(1).unwrap_or_default();
+        if kind == SLOTS {
+            let lane = offer.accept((place, application), numbers, descriptor)?;
+            return Ok(Queue::Slots(lane));
+        }
+        let bytes = numbers.get(..4).and_then(|bytes| bytes.try_into().ok());
         let bytes = bytes.map_or(1, u32::from_le_bytes);
-        Ok(self.take(application, Channel::from_fd(descriptor, bytes)))
+        Ok(Queue::Sockets(self.take(application, Channel::from_fd(descriptor, bytes))))
     }
 
     /// Keeps a queue, unless another loop has opened it meanwhile.

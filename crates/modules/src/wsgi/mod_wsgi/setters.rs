@@ -97,6 +97,9 @@ pub(super) fn daemon_process(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     if let Some(home) = group.text("python-home") {
         python::check_home("WSGIDaemonProcess", home)?;
     }
+    for (name, reason) in group.idle_options() {
+        cx.warn(format!("WSGIDaemonProcess: {name} has no effect: {reason}"));
+    }
     cx.server().groups.0.push(Arc::new(group));
     Ok(())
 }

@@ -84,6 +84,7 @@ pub fn companion(
         python: main.python.0.clone(),
         interpreters: main.interpreters.0.clone(),
         software: server.software.clone(),
+        loops_max: Numbers::of(server).map_or(1, |(_, numbers)| numbers.max_request_workers),
         server: Arc::downgrade(server),
         mpm: Numbers::of(server).map_or("event", |(kind, _)| kind_name(kind)),
     });

@@ -6,13 +6,15 @@
 mod pool;
 mod process;
 mod settings;
+mod slots;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use bstr::BStr;
 use mpm::companion::{Question, Received};
 use mpm::scoreboard::ProgramCounts;
 use mpm::{Identity, Line};
@@ -39,6 +41,11 @@ const END_DEADLINE: Duration = Duration::from_millis(3000);
 /// The identifier of the line among what epoll reports.
 const LINE: u64 = u64::MAX;
 
+/// Where the extension of Python lies, from the folder of the executable.
+/// The last one is where cargo leaves it for tests.
+const EXTENSIONS: [&str; 3] =
+    ["lib_tamarack_wsgi.so", "../lib/tamarack/_tamarack_wsgi.abi3.so", "deps/lib_tamarack_wsgi.so"];
+
 /// What the companion has to know.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -50,6 +57,8 @@ pub(super) struct Plan {
     pub software: String,
     /// The name of the MPM.
     pub mpm: &'static str,
+    /// How many loops may ask at a time.
+    pub loops_max: usize,
     /// The server, for its log.
     pub server: Weak<Server>,
 }
@@ -80,8 +89,9 @@ pub(super) fn run(plan: &Plan, line: &Line, counts: ProgramCounts) -> i32 {
     if epoll::add(&epoll, &*incoming, data, epoll::EventFlags::IN).is_err() {
         return 1;
     }
-    let pools = HashMap::new();
-    let mut broker = Broker { plan, line, epoll, pools, next: 0, counts };
+    let (pools, leaving) = (HashMap::new(), Vec::new());
+    let extension = extension();
+    let mut broker = Broker { plan, line, epoll, pools, leaving, extension, next: 0, counts };
     broker.start_imports();
     while broker.turn() {}
     broker.end();
@@ -94,6 +104,10 @@ struct Broker<'p> {
     line: &'p Line,
     epoll: OwnedFd,
     pools: HashMap<(usize, Vec<u8>), Pool>,
+    /// Those that take no more requests.
+    leaving: Vec<Pool>,
+    /// The extension of Python for shared memory.
+    extension: Option<OwnedFd>,
     /// The next identifier of a pool or process for epoll.
     next: u64,
     counts: ProgramCounts,
@@ -103,6 +117,7 @@ struct Broker<'p> {
 struct Tools<'b> {
     plan: &'b Plan,
     epoll: &'b OwnedFd,
+    extension: Option<&'b OwnedFd>,
     next: &'b mut u64,
     counts: &'b ProgramCounts,
 }
@@ -124,14 +139,16 @@ impl Tools<'_> {
 }
 
 impl Broker<'_> {
-    fn split(&mut self) -> (&mut HashMap<(usize, Vec<u8>), Pool>, Tools<'_>) {
+    /// All pools, and what they need.
+    fn split(&mut self) -> (impl Iterator<Item = &mut Pool>, Tools<'_>) {
         let tools = Tools {
             plan: self.plan,
             epoll: &self.epoll,
+            extension: self.extension.as_ref(),
             next: &mut self.next,
             counts: &self.counts,
         };
-        (&mut self.pools, tools)
+        (self.pools.values_mut().chain(&mut self.leaving), tools)
     }
 
     /// Starts what loads scripts before the first request.
@@ -154,18 +171,36 @@ impl Broker<'_> {
             return Ok(());
         }
         if self.pools.keys().filter(|(group, _)| *group == index).count() >= POOLS_MAX {
-            return Err(format!("more than {POOLS_MAX} application groups"));
+            self.evict(index);
         }
-        let (pools, mut tools) = self.split();
-        let pool =
-            Pool::start(&mut tools, index, application).map_err(|error| error.to_string())?;
-        pools.insert(key, pool);
+        let (_, mut tools) = self.split();
+        let pool = Pool::start(&mut tools, index, application);
+        self.pools.insert(key, pool.map_err(|error| error.to_string())?);
         Ok(())
+    }
+
+    /// Ends the application group of a process group that has had no request for the longest time.
+    fn evict(&mut self, index: usize) {
+        let own = self.pools.iter().filter(|((group, _), _)| *group == index);
+        let key = own.min_by_key(|(_, pool)| pool.used()).map(|(key, _)| key.clone());
+        let Some((key, mut pool)) = key.and_then(|key| self.pools.remove_entry(&key)) else {
+            return;
+        };
+        let group = self.plan.groups.get(index).map(GroupPlan::label).unwrap_or_default();
+        let name = BStr::new(&key.1);
+        let text = format!(
+            "mod_wsgi: More than {POOLS_MAX} application groups of {group}; ending '{name}', \
+             which was idle for the longest time."
+        );
+        self.plan.log(Level::Warn, &text);
+        pool.quit();
+        self.leaving.push(pool);
     }
 
     /// Does what is due; false at the end of the line.
     fn turn(&mut self) -> bool {
-        let due = self.pools.values().filter_map(Pool::next_turn).min();
+        let all = self.pools.values().chain(&self.leaving);
+        let due = all.filter_map(Pool::next_turn).min();
         let left = due.map(|due| due.saturating_duration_since(Instant::now()));
         // Rounded up, or the last millisecond would be spent in turns.
         let left = left.map(|left| left + Duration::from_millis(1));
@@ -182,7 +217,7 @@ impl Broker<'_> {
                 LINE => goes_on &= self.receive(),
                 identifier => {
                     let (pools, mut tools) = self.split();
-                    for pool in pools.values_mut() {
+                    for pool in pools {
                         pool.happened(&mut tools, identifier);
                     }
                 }
@@ -190,10 +225,11 @@ impl Broker<'_> {
         }
         let now = Instant::now();
         let (pools, mut tools) = self.split();
-        for pool in pools.values_mut() {
+        for pool in pools {
             pool.turn(&mut tools, now);
         }
-        let running = self.pools.values().map(Pool::running).sum();
+        self.leaving.retain(|pool| pool.running() > 0);
+        let running = self.pools.values().chain(&self.leaving).map(Pool::running).sum();
         self.counts.set_running(running, 0);
         goes_on
     }
@@ -222,25 +258,38 @@ impl Broker<'_> {
             self.counts.refused();
             return question.answer(&[why.as_bytes()]);
         }
-        if let Some(pool) = self.pools.get(&(index, application.to_vec())) {
-            let channel = pool.channel();
-            let message = [b"=", &channel.message_bytes().to_le_bytes()[..]].concat();
-            question.answer_with(&message, channel.as_fd());
+        let mut tools = Tools {
+            plan: self.plan,
+            epoll: &self.epoll,
+            extension: self.extension.as_ref(),
+            next: &mut self.next,
+            counts: &self.counts,
+        };
+        if let Some(pool) = self.pools.get_mut(&(index, application.to_vec())) {
+            pool.answer(&mut tools, question);
         }
     }
 
     /// The line has ended: no process is left that could ask.
     fn end(&mut self) {
         let until = Instant::now() + END_DEADLINE;
-        let (pools, _) = self.split();
-        pools.values_mut().for_each(Pool::quit);
-        while self.pools.values().any(|pool| pool.running() > 0) && Instant::now() < until {
+        self.split().0.for_each(Pool::quit);
+        while self.split().0.any(|pool| pool.running() > 0) && Instant::now() < until {
             let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let mut events = Vec::with_capacity(64);
             let room = rustix::buffer::spare_capacity(&mut events);
             let _ = epoll::wait(&self.epoll, room, Some(&wait));
-            self.pools.values_mut().for_each(Pool::reap);
+            self.split().0.for_each(Pool::reap);
         }
-        self.pools.values_mut().for_each(Pool::kill);
+        self.split().0.for_each(Pool::kill);
     }
+}
+
+/// Opens the extension of Python, which lies beside the executable; `None` if it is not there.
+/// Workers get the descriptor: their user need not be able to reach the file.
+fn extension() -> Option<OwnedFd> {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.parent()?;
+    let places = EXTENSIONS.iter().map(|place| folder.join(place));
+    places.filter_map(|place| regular::open(place).ok()).map(OwnedFd::from).next()
 }

@@ -1,32 +1,35 @@
 //! The processes of an application group, and the queue that they share.
 
+mod size;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use bstr::BStr;
-use mpm::companion::{Channel, is_waiting};
+use mpm::companion::{Channel, Question};
 use mpm::pipes::pause;
 use rustix::event::epoll;
 use server::log::Level;
 
-use super::process::{Process, Report, State};
+use size::GROW_AFTER;
+
+use super::process::{Process, Report, Start, State};
+use super::slots::{Notice, Slots};
 use super::{GroupPlan, Tools};
-use crate::wsgi::mod_wsgi::runtime::BACKLOG;
+use crate::wsgi::mod_wsgi::runtime::{BACKLOG, SOCKETS};
 
 /// A process that dies sooner than this is started again after a pause.
 const QUICK_DEATH: Duration = Duration::from_secs(1);
-
-/// How long requests wait before another process of embedded mode is started, and how long none may
-/// wait before one is ended.
-const GROW_AFTER: Duration = Duration::from_millis(100);
-const SHRINK_AFTER: Duration = Duration::from_secs(60);
 
 /// What a process may take to end beyond its own time limits before it is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 
 /// Reports of a process that are read at once.
 const REPORTS_MAX: usize = 64;
+
+/// Loops that wait for the first process.
+const ASKERS_MAX: usize = 4096;
 
 /// Room in a queue for what several children put there at once.
 const ROOM: usize = 64;
@@ -38,6 +41,12 @@ pub(super) struct Pool {
     identifier: u64,
     channel: Channel,
     queue: OwnedFd,
+    /// Shared memory, unless the processes can't use it.
+    slots: Option<Slots>,
+    /// Those that ask before it is known whether the processes can; `None` afterwards.
+    askers: Option<Vec<Question>>,
+    /// When a request came last.
+    used: Instant,
     processes: Vec<Process>,
     /// How many there should be.
     wanted: usize,
@@ -61,7 +70,14 @@ impl Pool {
         let backlog = backlog.and_then(|most| usize::try_from(most).ok()).unwrap_or(BACKLOG);
         let (channel, queue) = Channel::pair(backlog + ROOM)?;
         let identifier = tools.identifier();
+        let slots = match tools.extension {
+            Some(_) => Some(Slots::create(group, tools.plan.loops_max)?),
+            None => None,
+        };
         let mut pool = Pool {
+            askers: slots.is_some().then(Vec::new),
+            slots,
+            used: Instant::now(),
             index,
             application: application.to_vec(),
             identifier,
@@ -85,14 +101,31 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The sending end of the queue.
-    pub fn channel(&self) -> &Channel {
-        &self.channel
+    /// Gives the asking loop what it puts requests into, once that is known.
+    pub fn answer(&mut self, tools: &mut Tools<'_>, question: Question) {
+        self.used = Instant::now();
+        match (&mut self.askers, &mut self.slots) {
+            (Some(askers), _) if askers.len() < ASKERS_MAX => askers.push(question),
+            (Some(_), _) => question.answer(&[b"too many loops wait"]),
+            (None, Some(slots)) => {
+                let Some(lane) = slots.assign(tools, question) else { return };
+                self.processes.iter_mut().for_each(|process| process.tell_of_lane(lane, slots));
+            }
+            (None, None) => {
+                let size = self.channel.message_bytes().to_le_bytes();
+                question.answer_with(&[SOCKETS, &size].concat(), self.channel.as_fd());
+            }
+        }
     }
 
     /// The number of processes.
     pub fn running(&self) -> usize {
         self.processes.len()
+    }
+
+    /// When a request came last, to the second.
+    pub fn used(&self) -> Instant {
+        self.used
     }
 
     /// When something is due.
@@ -108,6 +141,17 @@ impl Pool {
             self.look_at = Some(Instant::now() + GROW_AFTER);
             return;
         }
+        match self.slots.as_mut().and_then(|slots| slots.notice(identifier)) {
+            Some(Notice::Starving) => self.look_at = Some(Instant::now() + GROW_AFTER),
+            Some(Notice::Gone(lane)) => {
+                let Some(slots) = &self.slots else { return };
+                self.processes.iter_mut().for_each(|process| process.tell_of_lane(lane, slots));
+            }
+            None => self.process_happened(tools, identifier),
+        }
+    }
+
+    fn process_happened(&mut self, tools: &mut Tools<'_>, identifier: u64) {
         let place = self.processes.iter().position(|process| process.identifier == identifier);
         let Some(place) = place else { return };
         // The rest of many waits until others had their turn.
@@ -122,8 +166,28 @@ impl Pool {
         let ended = self.processes.get_mut(place).and_then(Process::ended);
         if let Some(how) = ended {
             let process = self.processes.swap_remove(place);
+            if let (Some(slots), Some(place)) = (&mut self.slots, process.place) {
+                slots.leave_place(place);
+            }
             self.ended(tools, &process, &how);
+        } else if let (Some(slots), Some(process)) = (&self.slots, self.processes.get_mut(place)) {
+            process.tell_of_lanes(slots);
         }
+    }
+
+    /// The first process tells whether it can use shared memory.
+    fn decide(&mut self, tools: &mut Tools<'_>, refusal: Option<&str>) {
+        let Some(askers) = self.askers.take() else { return };
+        if let Some(reason) = refusal {
+            let name = self.name(tools);
+            let text = format!(
+                "mod_wsgi: A process {name} can't use the extension: {reason}. Requests take \
+                 longer without it."
+            );
+            tools.plan.log(Level::Warn, &text);
+            self.slots = None;
+        }
+        askers.into_iter().for_each(|asker| self.answer(tools, asker));
     }
 
     /// Does what is due.
@@ -148,6 +212,7 @@ impl Pool {
     /// Asks all processes to end.
     pub fn quit(&mut self) {
         self.is_ending = true;
+        self.slots.iter().for_each(Slots::retire);
         self.processes.iter().for_each(Process::quit);
     }
 
@@ -175,7 +240,20 @@ impl Pool {
     fn fill(&mut self, tools: &mut Tools<'_>) {
         while !self.is_ending && self.serving() < self.wanted && self.start_at.is_none() {
             let group = self.group(tools);
-            match Process::start(tools, group, &self.application, self.queue.as_fd()) {
+            let place = match &mut self.slots {
+                // One that ends has to leave its own first.
+                Some(slots) => match slots.take_place() {
+                    Some(place) => Some(place),
+                    None => return,
+                },
+                None => None,
+            };
+            let start = Start {
+                application: &self.application,
+                queue: self.queue.as_fd(),
+                slots: self.slots.as_ref().zip(place),
+            };
+            match Process::start(tools, group, &start) {
                 Ok(process) => {
                     let (pid, name) = (process.pid(), self.name(tools));
                     tools.plan.log(
@@ -186,6 +264,9 @@ impl Pool {
                     self.processes.push(process);
                 }
                 Err(error) => {
+                    if let (Some(slots), Some(place)) = (&mut self.slots, place) {
+                        slots.leave_place(place);
+                    }
                     tools.counts.failed();
                     self.quick_deaths += 1;
                     let wait = pause(self.quick_deaths.max(2));
@@ -193,7 +274,7 @@ impl Pool {
                     let name = self.name(tools);
                     let python = tools.plan.python.executable(group.daemon.as_deref());
                     let text = format!(
-                        "mod_wsgi: can't start a process of {name} with {}: {error}; next attempt \
+                        "mod_wsgi: can't start a process {name} with {}: {error}; next attempt \
                          in {:.1} s",
                         python.display(),
                         wait.as_secs_f32()
@@ -212,6 +293,13 @@ impl Pool {
         (process.answered, process.is_asked) = (Instant::now(), false);
         match report {
             Report::Alive => {}
+            Report::Used => self.used = Instant::now(),
+            Report::Extension(refusal) => match (&self.askers, refusal) {
+                (Some(_), refusal) => self.decide(tools, refusal.as_deref()),
+                // It would take no requests.
+                (None, Some(_)) => process.kill(),
+                (None, None) => {}
+            },
             Report::Line(line) => {
                 let Some((level, text)) = line.split_first() else { return };
                 let text = String::from_utf8_lossy(text);
@@ -274,78 +362,11 @@ impl Pool {
         self.fill(tools);
     }
 
-    /// Starts more processes if requests wait, and waits for the next request.
-    fn look(&mut self, tools: &mut Tools<'_>, now: Instant) {
-        let group = self.group(tools);
-        if is_waiting(self.queue.as_fd()) {
-            let starting = |process: &Process| process.state == State::Starting;
-            if self.wanted < group.processes_max && !self.processes.iter().any(starting) {
-                self.wanted = (self.wanted * 2).min(group.processes_max);
-                self.fill(tools);
-            }
-            self.look_at = Some(now + GROW_AFTER);
-            self.shrink_at = Some(now + SHRINK_AFTER);
-        } else {
-            let data = epoll::EventData::new_u64(self.identifier);
-            let _ = epoll::modify(tools.epoll, &self.queue, data, ONCE);
-        }
-    }
-
-    /// Ends half of the processes that are more than the first ones.
-    fn shrink(&mut self, tools: &mut Tools<'_>, now: Instant) {
-        let least = self.group(tools).processes;
-        let drain = self.drain_limit(tools);
-        self.wanted = least.max(self.wanted / 2);
-        let too_many = self.serving().saturating_sub(self.wanted);
-        let ready = self.processes.iter_mut().filter(|process| process.state == State::Ready);
-        for process in ready.take(too_many) {
-            process.state = State::Draining;
-            process.kill_at = Some(now + drain);
-            process.quit();
-        }
-        if self.wanted > least {
-            self.shrink_at = Some(now + SHRINK_AFTER);
-        }
-    }
-
-    fn deadlock_turn(&self) -> Option<Instant> {
-        self.processes.iter().filter_map(|process| process.next_check).min()
-    }
-
-    /// Asks processes whether they are alive, and kills those that have not answered.
-    fn check_deadlocks(&mut self, tools: &mut Tools<'_>, now: Instant) {
-        let limit = self.group(tools).deadlock_timeout();
-        let Some(limit) = limit else { return };
-        let name = self.name(tools);
-        for process in &mut self.processes {
-            if process.next_check.is_some_and(|at| at > now) {
-                continue;
-            }
-            if process.is_asked && now.saturating_duration_since(process.answered) >= limit {
-                let pid = process.pid();
-                let text = format!(
-                    "mod_wsgi (pid={pid}): Daemon process deadlock timer expired, stopping \
-                     process {name}."
-                );
-                tools.plan.log(Level::Error, &text);
-                process.kill();
-                process.next_check = Some(now + limit);
-            } else {
-                if !process.is_asked {
-                    process.answered = now;
-                }
-                process.ask();
-                process.next_check = Some(now + limit);
-            }
-        }
-    }
-
     /// How long a process that takes no requests may still run.
     fn drain_limit(&self, tools: &Tools<'_>) -> Duration {
         let group = self.group(tools);
-        group.graceful_timeout().max(group.shutdown_timeout())
-            + group.shutdown_timeout()
-            + KILL_AFTER
+        let graceful = group.graceful_timeout().max(group.eviction_timeout());
+        graceful.max(group.shutdown_timeout()) + group.shutdown_timeout() + KILL_AFTER
     }
 
     fn name(&self, tools: &Tools<'_>) -> String {

@@ -1,8 +1,10 @@
 //! A process of an application group.
 
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
@@ -15,12 +17,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 use rustix::event::epoll;
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+    SocketType, recv, send, sendmsg, socketpair,
 };
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::settings::settings;
+use super::slots::Slots;
 use super::{GroupPlan, Tools};
 use crate::wsgi::mod_wsgi::daemon::DaemonGroup;
 use crate::wsgi::mod_wsgi::python::Python;
@@ -41,12 +46,19 @@ const LOADER: &str = "import sys;sys.path[:]=[p for p in sys.path if p];import p
     _=posix.pread(int(sys.argv[1]),1<<24,0);\
     exec(compile(_[8+int(_[:8]):],'<mod_wsgi>','exec'))";
 
+/// The longest description of a thread in /proc.
+const STAT_BYTES: u64 = 4096;
+
 /// The longest message of a process.
 const MESSAGE_BYTES: usize = 16 << 10;
 
 /// A process.
 pub(super) struct Process {
     pub identifier: u64,
+    /// Its place in shared memory.
+    pub place: Option<u16>,
+    /// The lanes that it has to be told of.
+    untold: VecDeque<u16>,
     child: Child,
     life: OwnedFd,
     control: OwnedFd,
@@ -83,23 +95,40 @@ pub(super) enum Report {
     Drains(String),
     /// It is alive.
     Alive,
+    /// It has had a request.
+    Used,
+    /// Whether it can use shared memory, or why not.
+    Extension(Option<String>),
     /// A line for the log: a digit for the level, and the text.
     Line(Vec<u8>),
     /// It has closed its end.
     Closed,
 }
 
+/// What a process takes requests from.
+pub(super) struct Start<'s> {
+    pub application: &'s [u8],
+    /// A queue of sockets.
+    pub queue: BorrowedFd<'s>,
+    /// Shared memory, and its place there.
+    pub slots: Option<(&'s Slots, u16)>,
+}
+
 impl Process {
-    /// Starts a process that takes requests from `queue`.
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// There are no descriptors, or the program can't be executed.
     pub fn start(
         tools: &mut Tools<'_>,
         group: &GroupPlan,
-        application: &[u8],
-        queue: BorrowedFd<'_>,
+        start: &Start<'_>,
     ) -> io::Result<Process> {
+        let Start { application, queue, slots } = *start;
         let python = tools.plan.python.of(&tools.plan.interpreters, group.name(), application);
         let executable = python.executable(group.daemon.as_deref());
-        let settings = settings(tools.plan, group, application, &python);
+        let place = slots.map(|(slots, place)| (slots.geometry(), place));
+        let settings = settings(tools.plan, group, (application, place), &python);
         let script = File::from(memfd_create(c"mod_wsgi", MemfdFlags::CLOEXEC)?);
         let length = format!("{:08}", settings.len());
         let parts = [length.as_bytes(), &settings, WORKER.as_bytes()];
@@ -107,11 +136,14 @@ impl Process {
         let (control, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         rustix::io::ioctl_fionbio(&control, true)?;
-        let kept = [script.as_fd(), queue, theirs.as_fd()];
+        let mut kept = vec![script.as_fd(), queue, theirs.as_fd()];
+        if let (Some((slots, _)), Some(extension)) = (slots, tools.extension) {
+            kept.extend([slots.as_fd(), extension.as_fd()]);
+        }
         let mut command = Command::new(&executable);
         let errors = io::stderr().as_fd().try_clone_to_owned()?;
         command.stdin(Stdio::null()).stdout(Stdio::from(errors));
-        let words = words(&executable, &python, kept);
+        let words = words(&executable, &python, &kept);
         let surroundings = surroundings(group);
         let environment = environment(group.daemon.as_deref(), &python);
         let child = surroundings.start(&mut command, words, environment, &kept)?;
@@ -123,8 +155,10 @@ impl Process {
             epoll::add(tools.epoll, descriptor, data, epoll::EventFlags::IN)?;
         }
         let now = Instant::now();
-        Ok(Process {
+        let mut process = Process {
             identifier,
+            place: place.map(|(_, place)| place),
+            untold: VecDeque::new(),
             child,
             life,
             control,
@@ -134,12 +168,57 @@ impl Process {
             is_asked: false,
             next_check: group.deadlock_timeout().map(|limit| now + limit),
             kill_at: None,
-        })
+        };
+        if let Some((slots, _)) = slots {
+            process.untold.extend(slots.bells().map(|(lane, _)| lane));
+            process.tell_of_lanes(slots);
+        }
+        Ok(process)
+    }
+
+    /// Gives it the bell of a lane, or tells it that there is none any more.
+    pub fn tell_of_lane(&mut self, lane: u16, slots: &Slots) {
+        self.untold.push_back(lane);
+        self.tell_of_lanes(slots);
+    }
+
+    /// Tells it of all lanes that it does not know. What does not fit its socket waits.
+    pub fn tell_of_lanes(&mut self, slots: &Slots) {
+        while let Some(lane) = self.untold.front() {
+            let bell = slots.bell(*lane);
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut rights = SendAncillaryBuffer::new(&mut space);
+            let descriptors: Vec<BorrowedFd<'_>> = bell.into_iter().collect();
+            if !descriptors.is_empty() {
+                rights.push(SendAncillaryMessage::ScmRights(&descriptors));
+            }
+            let number = lane.to_le_bytes();
+            let parts = [IoSlice::new(b"B"), IoSlice::new(&number)];
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match sendmsg(&self.control, &parts, &mut rights, flags) {
+                Err(Errno::AGAIN) => return,
+                // One that has died is no reader any more.
+                _ => drop(self.untold.pop_front()),
+            }
+        }
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether one of its threads runs, or waits for a CPU only.
+    pub fn is_running(&self) -> bool {
+        let tasks = format!("/proc/{}/task", self.pid());
+        let Ok(tasks) = std::fs::read_dir(tasks) else { return false };
+        tasks.flatten().any(|task| {
+            let stat = regular::read(task.path().join("stat"), STAT_BYTES).unwrap_or_default();
+            // The state follows the name, which may contain anything.
+            let state =
+                stat.iter().rposition(|byte| *byte == b')').and_then(|end| stat.get(end + 2));
+            state == Some(&b'R')
+        })
     }
 
     /// The next report; `None` if none has come.
@@ -156,6 +235,9 @@ impl Process {
             b'R' => Report::Retire(reason()),
             b'D' => Report::Drains(reason()),
             b'L' => Report::Line(text.to_vec()),
+            b'U' => Report::Used,
+            b'N' => Report::Extension(None),
+            b'O' => Report::Extension(Some(reason())),
             // Anything else is a sign of life.
             _ => Report::Alive,
         })
@@ -205,7 +287,7 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-fn words(executable: &std::path::Path, python: &Python, kept: [BorrowedFd<'_>; 3]) -> Vec<Vec<u8>> {
+fn words(executable: &std::path::Path, python: &Python, kept: &[BorrowedFd<'_>]) -> Vec<Vec<u8>> {
     use std::os::fd::AsRawFd;
 
     let mut words = vec![executable.as_os_str().as_bytes().to_vec()];

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ::wsgi::Geometry;
+
 use super::{GroupPlan, Plan};
 use crate::wsgi::mod_wsgi::python::Python;
 
@@ -13,7 +15,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Options that a process uses by itself.
-const NUMBERS: [&str; 10] = [
+const NUMBERS: [&str; 11] = [
     "maximum-requests",
     "startup-timeout",
     "inactivity-timeout",
@@ -21,6 +23,7 @@ const NUMBERS: [&str; 10] = [
     "interrupt-timeout",
     "graceful-timeout",
     "eviction-timeout",
+    "response-socket-timeout",
     "shutdown-timeout",
     "restart-interval",
     "stack-size",
@@ -42,6 +45,12 @@ impl GroupPlan {
         seconds.unwrap_or(SHUTDOWN_TIMEOUT)
     }
 
+    /// How long a process may take that was asked by SIGUSR1 to be replaced.
+    pub fn eviction_timeout(&self) -> Duration {
+        let seconds = self.daemon.as_ref().and_then(|daemon| daemon.seconds("eviction-timeout"));
+        seconds.unwrap_or_else(|| self.graceful_timeout())
+    }
+
     pub fn graceful_timeout(&self) -> Duration {
         let seconds = self.daemon.as_ref().and_then(|daemon| daemon.seconds("graceful-timeout"));
         seconds.unwrap_or(GRACEFUL_TIMEOUT)
@@ -52,7 +61,7 @@ impl GroupPlan {
 pub(super) fn settings(
     plan: &Plan,
     group: &GroupPlan,
-    application: &[u8],
+    (application, place): (&[u8], Option<(Geometry, u16)>),
     python: &Python,
 ) -> Vec<u8> {
     let mut out = Vec::new();
@@ -64,6 +73,11 @@ pub(super) fn settings(
             out.extend_from_slice(&[name.as_bytes(), value].join(&0));
         }
     };
+    if let Some((size, place)) = place {
+        let numbers = [u32::from(place), size.slots(), size.lanes(), size.processes()];
+        let numbers = numbers.map(|number| number.to_string()).join(" ");
+        put("region", numbers.as_bytes());
+    }
     let flag = |on: bool| if on { &b"1"[..] } else { b"" };
     put("group", group.name());
     put("application", application);

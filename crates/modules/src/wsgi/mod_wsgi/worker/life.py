@@ -7,8 +7,8 @@ import signal
 class _Task:
     """What a thread does."""
 
-    __slots__ = ('thread', 'ident', 'count', 'started', 'began', 'environ', 'data', 'is_timed_out',
-                 'poller')
+    __slots__ = ('thread', 'ident', 'count', 'started', 'began', 'environ', 'data', 'poller',
+                 'lock', 'is_running', 'is_timed_out')
 
     def __init__(self, thread):
         self.thread = thread
@@ -17,8 +17,26 @@ class _Task:
         self.started = self.began = 0
         self.environ = None
         self.data = {}
-        self.is_timed_out = False
         self.poller = select.poll()
+        # Under it, it is decided whether the thread still runs a request, and may be interrupted.
+        self.lock = threading.Lock()
+        self.is_running = False
+        self.is_timed_out = False
+
+    def settle(self):
+        """From now on the thread is not interrupted."""
+        while True:
+            try:
+                with self.lock:
+                    self.is_running = False
+                    if self.is_timed_out:
+                        # It must not reach the next request.
+                        _interrupt(self, None)
+                        self.is_timed_out = False
+                return
+            except RequestTimeout:
+                # It came before it could be taken back.
+                pass
 
 
 class _Life:
@@ -31,10 +49,12 @@ class _Life:
         self.busy = 0.0
         self.is_draining = False
         self.is_retiring = False
+        self.is_evicted = False
         self.startup_began = None
         self.last_activity = None
         self.signals = []
         self.wake, self.waker = os.pipe()
+        self.used = 0
         self.poller = select.poll()
         self.poller.register(_queue.fileno(), select.POLLIN)
         self.poller.register(self.wake, select.POLLIN)
@@ -53,7 +73,22 @@ class _Life:
         self.startup_began = math.inf
 
     def take(self, task):
-        """Waits for a request; returns its descriptor, or None at the end."""
+        """Waits for a request; returns its connection, or None at the end."""
+        wire = self._take_slot() if _ring is not None else self._take_socket(task)
+        if wire is None:
+            return None
+        task.began = now = time.monotonic()
+        self.active.add(task)
+        if now - self.used >= 1:
+            self.used = now
+            _report(b'U')
+        return wire
+
+    def _take_slot(self):
+        request = _ring.take()
+        return None if request is None else _SlotWire(request)
+
+    def _take_socket(self, task):
         with self.turn:
             while not self.is_draining:
                 try:
@@ -70,16 +105,19 @@ class _Life:
                     return None
                 task.began = time.monotonic()
                 self.active.add(task)
-                return int.from_bytes(rights[0][2][:4], sys.byteorder)
+                return _Wire(int.from_bytes(rights[0][2][:4], sys.byteorder))
         return None
+
+    def is_busy(self):
+        """Whether a request is in progress, once no thread takes another one."""
+        if _ring is not None:
+            return _ring.busy() > 0
+        with self.turn:
+            return bool(self.active)
 
     def done(self, task):
         self.active.discard(task)
         self.busy += time.monotonic() - task.began
-        if task.is_timed_out:
-            # It must not reach the next request.
-            _interrupt(task, None)
-            task.is_timed_out = False
         if self.maximum and self.count >= self.maximum and not self.is_retiring:
             self.is_retiring = True
             _report(b'R', 'Maximum requests reached')
@@ -98,6 +136,8 @@ class _Life:
         if not self.is_draining:
             self.is_draining = True
             os.write(self.waker, b'.')
+            if _ring is not None:
+                _ring.drain()
             if reason:
                 _report(b'D', reason)
             self.notify()
@@ -123,71 +163,74 @@ def _interrupt(task, error):
     _set_error(ctypes.c_ulong(task.ident), target)
 
 
-def _serve(fd, task):
-    parts = _read_head(fd)
-    if parts is None or _is_closed(fd, task.poller):
+def _serve(wire, task):
+    head = wire.head()
+    if head is None or wire.is_closed(task.poller):
         # The client has left while the request waited.
         return
     task.count += 1
     _life.count += 1
     task.started = time.time()
     task.data = {}
-    if 'i' not in parts[3]:
+    if 'i' not in head[3]:
         _touch()
-    wire = _Wire(fd)
     _local.log = log = _Log('<wsgi.errors>', wire)
     if _event_callbacks:
         _publish(_event_callbacks, 'request_started', thread_id=task.thread)
     try:
-        if parts[0] == 'r':
-            _respond(wire, parts, log, task)
+        task.is_running = True
+        if head[0] == 'r':
+            _respond(wire, head, log, task)
         else:
-            try:
-                answer = _frame(b'A', _decide(wire, parts, log))
-            except _Reload:
-                raise
-            except BaseException:
-                _write_log("Exception occurred processing WSGI script '%s'." % parts[1])
-                _write_traceback()
-                answer = _frame(b'F', (500).to_bytes(2, 'little'))
-            wire.send([answer])
+            _answer(wire, head, log)
     except _Reload:
         _life.drain('Script changed')
         _life.count -= 1
         wire.send([_RETRY])
     finally:
+        task.settle()
         taken = time.monotonic() - task.began
         if _SLOW and taken >= _SLOW:
             uri = (task.environ or {}).get('REQUEST_URI', '')
             line = 'mod_wsgi (pid=%d): Slow request: %s took %.3f seconds.'
             _Log('<wsgi.errors>', None, b'4')._line(line % (os.getpid(), uri, taken))
         log.finish()
-        wire.finish()
         _local.log = None
         task.environ = None
         if _event_callbacks:
             _publish(_event_callbacks, 'request_finished', thread_id=task.thread)
 
 
+def _answer(wire, head, log):
+    """Answers a question that is not about a response."""
+    try:
+        answer = _frame(b'A', _decide(wire, head, log))
+    except _Reload:
+        raise
+    except BaseException:
+        _write_log("Exception occurred processing WSGI script '%s'." % head[1])
+        _write_traceback()
+        answer = _frame(b'F', (500).to_bytes(2, 'little'))
+    wire.send([answer])
+
+
 def _work(number):
     task = _Task(number)
     _local.task = task
     while True:
-        fd = _life.take(task)
-        if fd is None:
+        wire = _life.take(task)
+        if wire is None:
             return
         try:
-            _serve(fd, task)
-        except OSError:
-            # The client has left.
-            pass
-        except RequestTimeout:
+            _serve(wire, task)
+        except (OSError, RequestTimeout):
+            # The client has left, or the end of the request was interrupted.
             pass
         except BaseException:
             _write_log('Exception occurred within the worker.')
             _write_traceback()
         finally:
-            os.close(fd)
+            wire.finish()
             _life.done(task)
 
 
@@ -217,8 +260,11 @@ def _check_limits(now):
             if taken < limit:
                 continue
             if grace and not task.is_timed_out:
-                task.is_timed_out = True
-                _interrupt(task, RequestTimeout)
+                with task.lock:
+                    # It may be done by now, or with another request.
+                    if task.is_running and now - task.began >= limit:
+                        task.is_timed_out = True
+                        _interrupt(task, RequestTimeout)
             elif not grace or taken >= limit + grace:
                 _write_log("Daemon process request time limit exceeded, stopping process '%s'."
                            % _GROUP)
@@ -325,9 +371,18 @@ def _handle_signals():
         elif number in (signal.SIGUSR1, signal.SIGXCPU):
             if not _life.is_retiring:
                 _life.is_retiring = True
+                _life.is_evicted = number == signal.SIGUSR1
                 _report(b'R', 'Graceful restart requested')
         else:
             _life.drain('Signal received')
+
+
+def _set_bell(lane, rights):
+    """A loop has come or gone."""
+    bell = int.from_bytes(rights[0][2][:4], sys.byteorder) if rights else -1
+    before = _ring.set_bell(lane, bell) if _ring is not None else bell
+    if before >= 0:
+        os.close(before)
 
 
 def _main():
@@ -350,15 +405,18 @@ def _main():
             if fd == _life.notice:
                 os.read(fd, 4096)
                 continue
-            message = _control.recv(64)
+            message, rights, _, _ = _control.recvmsg(64, _RIGHTS_BYTES, _socket.MSG_CMSG_CLOEXEC)
             if message == b'P':
                 _report(b'P')
+            elif message[:1] == b'B':
+                _set_bell(int.from_bytes(message[1:3], 'little'), rights)
             else:
                 if not message:
                     # The companion has gone.
                     poller.unregister(fd)
                 _life.drain()
-                deadline = time.monotonic() + _number('graceful-timeout', 15)
+                limit = _number('eviction-timeout') if _life.is_evicted else 0
+                deadline = time.monotonic() + (limit or _number('graceful-timeout', 15))
         _handle_signals()
         now = time.monotonic()
         if not _life.is_draining and has_limits and not _check_limits(now):
@@ -366,9 +424,7 @@ def _main():
         if _life.is_draining:
             if deadline is None:
                 deadline = now + _number('shutdown-timeout', 5)
-            with _life.turn:
-                # No thread is about to take a request.
-                is_busy = bool(_life.active)
+            is_busy = _life.is_busy()
             if not is_busy or now >= deadline:
                 return _end(is_busy)
 
@@ -376,8 +432,6 @@ def _main():
 def _end(is_forced):
     _publish(_event_callbacks, 'process_stopping', shutdown_reason='shutdown')
     _publish(_shutdown_callbacks, 'process_stopping', shutdown_reason='shutdown')
-    for task in list(_life.active):
-        task.is_timed_out = False
     if is_forced or not _settings.get('destroy'):
         os._exit(0)
     sys.exit(0)

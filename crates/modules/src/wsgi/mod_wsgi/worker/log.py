@@ -40,11 +40,12 @@ class _Output(io.TextIOBase):
 class _Log(_Output):
     """A text file whose lines go to the error log, as those of a request or of the process."""
 
+    _rest = ''
+
     def __init__(self, name, wire=None, level=b'3'):
-        super().__init__(name)
+        self._name = name
         self._wire = wire
         self._level = level
-        self._rest = ''
 
     def write(self, text):
         if not isinstance(text, str):

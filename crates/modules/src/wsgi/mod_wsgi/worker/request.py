@@ -10,14 +10,14 @@ class RequestTimeout(BaseException):
 class Input:
     """wsgi.input: the body, which is asked for when it is read first."""
 
+    _is_asked = False
+    _raw = b''
+    _buffer = b''
+    _failure = None
+
     def __init__(self, wire, has_body):
         self._wire = wire
-        self._has_body = has_body
-        self._is_asked = False
         self._is_over = not has_body
-        self._raw = b''
-        self._buffer = b''
-        self._failure = None
 
     def close(self):
         pass
@@ -29,17 +29,14 @@ class Input:
                           'Input is already in error state.')
         if self._is_over:
             return b''
-        fd = self._wire.fd
-        if fd is None:
-            raise OSError('Apache/mod_wsgi request data read error: The request is over.')
         try:
             if not self._is_asked:
                 self._is_asked = True
                 self._wire.send([_WANTED])
-            data = _read_exactly(fd, self._raw, 4)
+            data = self._wire.read_exactly(self._raw, 4)
             size = int.from_bytes(data[:4], 'little') if data is not None else 0
             if data is not None and size:
-                data = _read_exactly(fd, data, 4 + size)
+                data = self._wire.read_exactly(data, 4 + size)
         except OSError as error:
             self._failure = error
             raise OSError('Apache/mod_wsgi request data read error: %s.' % error) from None
@@ -298,31 +295,19 @@ class _Response:
             self.given = self.length
             while size:
                 count = min(size, _DATA_BYTES)
-                with self.wire.lock:
-                    self._send_piece(source, start, count)
+                if not self.wire.send_file(source, start, count):
+                    # The file has become shorter: the response can't be completed.
+                    raise _Gone
                 start, size = start + count, size - count
                 _touch()
         except OSError:
             raise _Gone from None
         return True
 
-    def _send_piece(self, source, start, count):
-        """Sends a frame with a part of a file."""
-        fd = self.wire.fd
-        _send(fd, [b'D' + count.to_bytes(4, 'little')])
-        while count:
-            sent = os.sendfile(fd, source, start, count)
-            if not sent:
-                # The file has become shorter: the response can't be completed.
-                raise _Gone
-            start, count = start + sent, count - sent
 
-
-def _run(application, environ, response):
-    """Runs an application, and sends what it makes."""
-    result = None
+def _give(result, response):
+    """Sends what an application has returned."""
     try:
-        result = application(environ, response.start)
         if type(result) is list and len(result) == 1 and type(result[0]) is bytes:
             # By far the most common case.
             _flush_log()

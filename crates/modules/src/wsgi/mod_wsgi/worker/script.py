@@ -11,12 +11,15 @@ class _Script:
 
     def __init__(self, path):
         self.path = path
+        self.encoded = os.fsencode(path)
         self.lock = threading.RLock()
         self.module = None
         self.changed = None
 
     def is_changed(self):
         """Whether the file is another one than was loaded."""
+        if _ring is not None:
+            return _ring.stat(self.encoded) != self.changed
         try:
             found = os.stat(self.path)
         except OSError:
@@ -111,7 +114,10 @@ def _must_reload(script, required):
         return False
 
 
-_FS_KEYS = ('DOCUMENT_ROOT', 'SCRIPT_FILENAME', 'CONTEXT_DOCUMENT_ROOT')
+_SET_LATER = ('wsgi.errors', 'wsgi.input', 'mod_wsgi.script_reloading', 'mod_wsgi.enable_sendfile',
+              'mod_wsgi.ignore_activity', 'mod_wsgi.request_start', 'mod_wsgi.queue_start',
+              'mod_wsgi.daemon_start', 'mod_wsgi.application_start', 'mod_wsgi.server_pid',
+              'mod_wsgi.thread_id', 'mod_wsgi.thread_requests', 'mod_wsgi.total_requests')
 _CONSTANTS = {
     'wsgi.version': (1, 0),
     'wsgi.multithread': _THREADS > 1,
@@ -121,27 +127,21 @@ _CONSTANTS = {
     'wsgi.file_wrapper': FileWrapper,
     'mod_wsgi.version': (6, 0, 5),
     'apache.version': (2, 4, 71),
+    # So that an environ has room for them.
+    **dict.fromkeys(_SET_LATER),
 }
+if _ring is not None:
+    _ring.set_constants(_CONSTANTS)
 
 
-def _environ(pairs, log, input):
-    environ = dict(zip(pairs[::2], pairs[1::2]))
-    for key in _FS_KEYS:
-        value = environ.get(key)
-        if value is not None and not value.isascii():
-            environ[key] = os.fsdecode(value.encode('latin-1'))
-    environ.update(_CONSTANTS)
-    environ['wsgi.url_scheme'] = 'https' if environ.pop('HTTPS', None) else 'http'
-    environ['wsgi.errors'] = log
-    environ['wsgi.input'] = input
-    return environ
+_SERVER_PID = os.getppid()
 
 
-def _respond(wire, parts, log, task):
+def _respond(wire, head, log, task):
     """Serves a request."""
-    script, callable_object, flags, handler_script = parts[1], parts[2], parts[3], parts[5]
+    _, script, callable_object, flags, _, handler_script, filename, received, environ = head
     path = script if script.isascii() else os.fsdecode(script.encode('latin-1'))
-    resource = os.fsdecode(parts[6].encode('latin-1')) if handler_script else None
+    resource = os.fsdecode(filename.encode('latin-1')) if handler_script else None
     reloads = 'r' in flags
     module = _loaded(path, reloads, resource)
     if module is None:
@@ -153,25 +153,26 @@ def _respond(wire, parts, log, task):
                    % (path, callable_object))
         wire.send([_frame(b'F', (404).to_bytes(2, 'little'))])
         return
-    input = Input(wire, 'b' in flags)
-    environ = _environ(parts[8:], log, input)
-    received = int(parts[7]) / 1000000
+    environ['wsgi.errors'] = log
+    environ['wsgi.input'] = Input(wire, 'b' in flags)
     environ['mod_wsgi.script_reloading'] = '1' if reloads else '0'
     environ['mod_wsgi.enable_sendfile'] = '1' if 's' in flags else '0'
     environ['mod_wsgi.ignore_activity'] = '1' if 'i' in flags else '0'
-    environ['mod_wsgi.request_start'] = received
-    environ['mod_wsgi.queue_start'] = received
+    environ['mod_wsgi.request_start'] = environ['mod_wsgi.queue_start'] = received
     environ['mod_wsgi.daemon_start'] = task.started
     environ['mod_wsgi.application_start'] = time.time()
-    environ['mod_wsgi.server_pid'] = os.getppid()
+    environ['mod_wsgi.server_pid'] = _SERVER_PID
     environ['mod_wsgi.thread_id'] = task.thread
     environ['mod_wsgi.thread_requests'] = task.count
     environ['mod_wsgi.total_requests'] = _life.count
     task.environ = environ
-    response = _Response(wire)
     status = 500
     try:
-        _run(application, environ, response)
+        made = wire.run(application, environ, log)
+        if made is None:
+            _touch()
+        else:
+            _give(*made)
         return
     except _Gone:
         return _write_log('Client closed connection.', b'7')
@@ -193,15 +194,18 @@ def _bytes(text):
     return text if isinstance(text, bytes) else text.encode('utf-8')
 
 
-def _decide(wire, parts, log):
+def _decide(wire, head, log):
     """Answers a question of access control or dispatching."""
-    kind, script = parts[0], parts[1]
+    kind, script, _, flags, _, one, two, _, environ = head
     path = script if script.isascii() else os.fsdecode(script.encode('latin-1'))
-    module = _loaded(path, 'r' in parts[3])
+    module = _loaded(path, 'r' in flags)
     if module is None:
         raise LookupError('no script')
-    environ = _environ(parts[8:], log, Input(wire, False))
-    one, two = (text.encode('latin-1').decode('utf-8', 'surrogateescape') for text in parts[5:7])
+    for name in _SET_LATER:
+        del environ[name]
+    environ['wsgi.errors'] = log
+    environ['wsgi.input'] = Input(wire, False)
+    one, two = (text.encode('latin-1').decode('utf-8', 'surrogateescape') for text in (one, two))
     if kind == 's':
         return _dispatch(module, environ)
     name, arguments = {

@@ -35,12 +35,16 @@ _control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, int(sys.ar
 os.close(int(sys.argv[1]))
 os.set_inheritable(_queue.fileno(), False)
 os.set_inheritable(_control.fileno(), False)
+_region, _extension = map(int, sys.argv[4:6]) if len(sys.argv) > 5 else (-1, -1)
 sys.argv = ['mod_wsgi']
 
 _DATA_BYTES = 1 << 20
 _READ_BYTES = 1 << 16
 _LOG_BYTES = (1 << 16) - 1
 _PARTS_MAX = 512
+# A client that takes nothing for so long has gone.
+_SEND_TIMEOUT = _number('response-socket-timeout')
+_FS_KEYS = ('DOCUMENT_ROOT', 'SCRIPT_FILENAME', 'CONTEXT_DOCUMENT_ROOT')
 _RIGHTS_BYTES = _socket.CMSG_SPACE(4)
 _END = b'E\0\0\0\0'
 _RETRY = b'R\0\0\0\0'
@@ -71,27 +75,6 @@ def _send(fd, parts):
         written += os.write(fd, memoryview(rest)[written:])
 
 
-class _Wire:
-    """The connection of a request. Threads of the application may log while others respond."""
-
-    __slots__ = ('fd', 'lock')
-
-    def __init__(self, fd):
-        self.fd = fd
-        self.lock = threading.Lock()
-
-    def send(self, parts):
-        with self.lock:
-            if self.fd is None:
-                raise OSError('the request is over')
-            _send(self.fd, parts)
-
-    def finish(self):
-        """Nothing is sent any more: the descriptor's number may become another request's."""
-        with self.lock:
-            self.fd = None
-
-
 def _read_exactly(fd, buffer, count):
     """Returns at least `count` bytes, the first of which are in `buffer`; None at the end."""
     while len(buffer) < count:
@@ -102,22 +85,149 @@ def _read_exactly(fd, buffer, count):
     return buffer
 
 
-def _read_head(fd):
-    """The parts of a request's head; None if the client has gone."""
-    data = _read_exactly(fd, b'', 4)
-    if data is None:
-        return None
-    end = 4 + int.from_bytes(data[:4], 'little')
-    data = _read_exactly(fd, data, end)
-    if data is None:
-        return None
-    return data[4:end].decode('latin-1').split('\0')
+class _Wire:
+    """The socket of a request. Threads of the application may log while others respond."""
+
+    __slots__ = ('fd', 'lock')
+
+    def __init__(self, fd):
+        self.fd = fd
+        self.lock = threading.Lock()
+        if _SEND_TIMEOUT:
+            with _socket.socket(fileno=os.dup(fd)) as other:
+                wait = _SEND_TIMEOUT.to_bytes(8, sys.byteorder) + bytes(8)
+                other.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, wait)
+
+    def head(self):
+        """The eight texts of a request's head, and its environ; None if the client has gone."""
+        data = _read_exactly(self.fd, b'', 4)
+        if data is None:
+            return None
+        end = 4 + int.from_bytes(data[:4], 'little')
+        data = _read_exactly(self.fd, data, end)
+        if data is None:
+            return None
+        parts = data[4:end].decode('latin-1').split('\0')
+        environ = dict(zip(parts[8::2], parts[9::2]))
+        for key in _FS_KEYS:
+            value = environ.get(key)
+            if value is not None and not value.isascii():
+                environ[key] = os.fsdecode(value.encode('latin-1'))
+        environ['wsgi.url_scheme'] = 'https' if environ.pop('HTTPS', None) else 'http'
+        environ.update(_CONSTANTS)
+        return (*parts[:7], int(parts[7]) / 1000000, environ)
+
+    def send(self, parts):
+        with self.lock:
+            if self.fd is None:
+                raise OSError('the request is over')
+            _send(self.fd, parts)
+
+    def send_file(self, source, start, count):
+        """Sends a frame with a part of a file; false if the file is shorter."""
+        with self.lock:
+            _send(self.fd, [b'D' + count.to_bytes(4, 'little')])
+            while count:
+                sent = os.sendfile(self.fd, source, start, count)
+                if not sent:
+                    return False
+                start, count = start + sent, count - sent
+        return True
+
+    def read_exactly(self, buffer, count):
+        if self.fd is None:
+            raise OSError('The request is over')
+        return _read_exactly(self.fd, buffer, count)
+
+    def is_closed(self, poller):
+        """Whether the client has left a request that waited."""
+        poller.register(self.fd, 0)
+        try:
+            return bool(poller.poll(0))
+        finally:
+            poller.unregister(self.fd)
+
+    def run(self, application, environ, log):
+        """Runs an application; returns what it has returned, and the response."""
+        response = _Response(self)
+        return application(environ, response.start), response
+
+    def finish(self):
+        """Nothing is sent any more: the descriptor's number may become another request's."""
+        with self.lock:
+            fd, self.fd = self.fd, None
+        if fd is not None:
+            os.close(fd)
 
 
-def _is_closed(fd, poller):
-    """Whether the client has left a request that waited."""
-    poller.register(fd, 0)
+class _SlotWire:
+    """The same for a request in shared memory."""
+
+    __slots__ = ('request', 'lock')
+
+    def __init__(self, request):
+        self.request = request
+        self.lock = threading.Lock()
+
+    def head(self):
+        return self.request.head()
+
+    def send(self, parts):
+        with self.lock:
+            self.request.send(b''.join(parts))
+
+    def send_file(self, source, start, count):
+        with self.lock:
+            self.request.send(b'D' + count.to_bytes(4, 'little'))
+            while count:
+                data = os.pread(source, min(count, _READ_BYTES), start)
+                if not data:
+                    return False
+                self.request.send(data)
+                start, count = start + len(data), count - len(data)
+        return True
+
+    def read_exactly(self, buffer, count):
+        return self.request.read_exactly(buffer, count)
+
+    def is_closed(self, poller):
+        return self.request.is_closed()
+
+    def run(self, application, environ, log):
+        """The same; None if the response is complete."""
+        return self.request.respond(application, environ, log, _Response, self)
+
+    def finish(self):
+        with self.lock:
+            self.request.finish()
+
+
+def _open_region():
+    """The memory that this process shares with the loops; None without the extension."""
+    if not _settings.get('region'):
+        return None
     try:
-        return bool(poller.poll(0))
+        if sys.version_info < (3, 10) or sys.implementation.name != 'cpython':
+            raise ImportError('it is made for CPython 3.10 and later')
+        if 't' in sys.abiflags:
+            raise ImportError('this Python has no lock')
+        from importlib.machinery import ExtensionFileLoader, ModuleSpec
+        import _imp
+        path = '/proc/self/fd/%d' % _extension
+        loader = ExtensionFileLoader('_tamarack_wsgi', path)
+        spec = ModuleSpec('_tamarack_wsgi', loader, origin=path)
+        module = _imp.create_dynamic(spec)
+        _imp.exec_dynamic(module)
+        numbers = map(int, _settings['region'].split())
+        ring = module.Ring(_region, *numbers, _SEND_TIMEOUT)
+    except Exception as error:
+        _report(b'O', str(error))
+        os.close(_region)
+        return None
     finally:
-        poller.unregister(fd)
+        os.close(_extension)
+    _report(b'N')
+    return ring
+
+
+_ring = _open_region()

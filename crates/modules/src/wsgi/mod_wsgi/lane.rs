@@ -1,0 +1,329 @@
+//! A loop's part of the memory that it shares with the workers of an application group.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use ::wsgi::{Geometry, Kind, Region, State};
+use rt::{Alarm, Bell, Deadline, Handle, Pipe};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// How long a request waits before a thread of another process is woken.
+const LOOK_AFTER: Duration = Duration::from_millis(5);
+
+/// Flags of the companion's answer.
+pub(super) const GROWS: u32 = 1;
+pub(super) const MULTIPROCESS: u32 = 2;
+
+thread_local! {
+    /// The lanes of this thread's loop, by the place of their process group in memory, and the name
+    /// of their application group.
+    static LANES: RefCell<Vec<(usize, Vec<u8>, Rc<Lane>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A lane.
+pub(super) struct Lane {
+    region: Region,
+    number: u16,
+    bell: Bell,
+    /// The other end is the companion's: it sees the end of this loop, and this loop its end.
+    lease: RefCell<Pipe>,
+    /// Who waits for what happens in a slot.
+    wakers: RefCell<Vec<Option<Waker>>>,
+    is_gone: Cell<bool>,
+    /// Its workers take no more requests, and finish those that they have.
+    is_retired: Cell<bool>,
+    /// Whether the companion starts processes while requests wait.
+    grows: bool,
+    /// Whether there are several processes.
+    is_multiprocess: bool,
+    /// Whether a task looks for requests that no process takes.
+    is_looking: Cell<bool>,
+}
+
+/// What the companion needs for a lane of this loop.
+pub(super) struct Offer {
+    bell: Bell,
+    own: OwnedFd,
+    /// The companion's end.
+    pub theirs: OwnedFd,
+}
+
+/// A request in a slot. Dropping it withdraws the request.
+pub(super) struct Slot {
+    lane: Rc<Lane>,
+    number: u32,
+    state: State,
+    written: u32,
+    read: u32,
+    alarm: Alarm,
+}
+
+/// The lane to an application group of a process group, if this loop has one.
+pub(super) fn find(group: usize, application: &[u8]) -> Option<Rc<Lane>> {
+    LANES.with_borrow(|lanes| {
+        let is_it = |(other, name, _): &&(usize, Vec<u8>, Rc<Lane>)| {
+            *other == group && name.as_slice() == application
+        };
+        lanes.iter().find(is_it).map(|(.., lane)| lane.clone())
+    })
+}
+
+impl Offer {
+    /// A bell and a lease of this loop.
+    ///
+    /// # Errors
+    /// There are no descriptors.
+    pub fn new() -> io::Result<Offer> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        Ok(Offer { bell: Bell::new()?, own, theirs })
+    }
+
+    /// What the companion is given.
+    pub fn bell(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// The lane that the companion has assigned. `answer` is its number, flags, and the size of
+    /// the region.
+    ///
+    /// # Errors
+    /// The answer is none, or the region can't be mapped.
+    pub fn accept(
+        self,
+        (group, application): (usize, &[u8]),
+        answer: &[u8],
+        region: OwnedFd,
+    ) -> io::Result<Rc<Lane>> {
+        let number = |at: usize| {
+            let bytes = answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+            bytes.map(u32::from_le_bytes).ok_or(io::ErrorKind::InvalidData)
+        };
+        let size = |at| number(at).map(|count| count as usize);
+        let geometry = Geometry::new(size(8)?, size(12)?, size(16)?);
+        let lane = number(0)?;
+        if lane >= geometry.lanes() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let lane = Rc::new(Lane {
+            region: Region::map(region, geometry)?,
+            number: u16::try_from(lane).map_err(|_| io::ErrorKind::InvalidData)?,
+            bell: self.bell,
+            lease: RefCell::new(Pipe::reader(self.own)?),
+            wakers: RefCell::new(vec![None; geometry.slots() as usize]),
+            is_gone: Cell::new(false),
+            is_retired: Cell::new(false),
+            grows: number(4)? & GROWS != 0,
+            is_multiprocess: number(4)? & MULTIPROCESS != 0,
+            is_looking: Cell::new(false),
+        });
+        if let Some(other) = find(group, application) {
+            // Another request of this loop was faster.
+            return Ok(other);
+        }
+        let entry = (group, application.to_vec(), lane.clone());
+        LANES.with_borrow_mut(|lanes| lanes.push(entry));
+        let driven = lane.clone();
+        let handle = lane.lease.borrow().handle();
+        handle.spawn_local(async move {
+            std::future::poll_fn(|cx| driven.poll_gone(cx)).await;
+            driven.go();
+        });
+        Ok(lane)
+    }
+}
+
+impl Lane {
+    /// Puts a request into a slot, with the first of these bytes of its head; returns how many they
+    /// are. `None` if there is no free slot.
+    pub fn send(self: &Rc<Self>, handle: &Handle, head: &[u8]) -> Option<(Slot, usize)> {
+        let region = &self.region;
+        let (number, state) = region.fill(self.number)?;
+        let lane = self.clone();
+        let mut slot = Slot { lane, number, state, written: 0, read: 0, alarm: Alarm::new(handle) };
+        let taken = region.down(number).put(&mut slot.written, head).ok()?;
+        slot.state = region.publish(number, state)?;
+        if !region.wake_worker() {
+            self.tell_starving();
+        }
+        if self.is_multiprocess && !self.is_looking.replace(true) {
+            let lane = self.clone();
+            let own = handle.clone();
+            handle.spawn_local(async move { lane.look(&own).await });
+        }
+        Some((slot, taken))
+    }
+
+    /// A thread that was woken may not come to run: another one of its process does not give up the
+    /// lock. As long as requests wait, those of other processes are woken, too.
+    async fn look(&self, handle: &Handle) {
+        loop {
+            handle.sleep(LOOK_AFTER).await;
+            if self.is_retired.get() || self.region.queued() == 0 {
+                break self.is_looking.set(false);
+            }
+            self.region.wake_worker();
+            self.tell_starving();
+        }
+    }
+
+    /// The companion may start more processes.
+    fn tell_starving(&self) {
+        if self.grows && self.region.is_starving() {
+            let _ = send(self.lease.borrow().as_fd(), b"s", SendFlags::NOSIGNAL);
+        }
+    }
+
+    /// How many requests wait, from all loops.
+    pub fn waiting(&self) -> usize {
+        self.region.queued()
+    }
+
+    /// Wakes who waits for a slot in which something has happened; ready when the companion has
+    /// gone.
+    fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.bell.poll_rung(cx) {
+                Poll::Ready(Ok(())) => self.region.collect(self.number, |slot| self.wake(slot)),
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => break,
+            }
+        }
+        loop {
+            let mut notice = Vec::with_capacity(8);
+            match self.lease.borrow_mut().poll_read(cx, &mut notice, Deadline::NEVER) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(1..)) => self.retire(),
+                Poll::Ready(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// New requests ask for another lane.
+    fn retire(&self) {
+        self.is_retired.set(true);
+        LANES.with_borrow_mut(|lanes| lanes.retain(|(.., lane)| !std::ptr::eq(&**lane, self)));
+        let count = self.wakers.borrow().len();
+        (0..count).filter_map(|slot| u32::try_from(slot).ok()).for_each(|slot| self.wake(slot));
+    }
+
+    fn wake(&self, slot: u32) {
+        let waker = self.wakers.borrow_mut().get_mut(slot as usize).and_then(Option::take);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The companion has died, and its workers with it.
+    fn go(&self) {
+        self.is_gone.set(true);
+        self.retire();
+    }
+}
+
+impl Slot {
+    /// The loop.
+    pub fn handle(&self) -> Handle {
+        self.alarm.handle()
+    }
+
+    /// Whether a worker has the request.
+    pub fn is_taken(&self) -> bool {
+        self.now().is_none_or(|state| state.kind != Kind::Queued)
+    }
+
+    /// Waits for bytes of the worker and appends them; 0 at the end.
+    ///
+    /// Errors: `TimedOut` at the deadline, `InvalidData` if the worker is broken,
+    /// `ConnectionAborted` if no worker has had the request, and none will.
+    pub fn poll_read(
+        &mut self,
+        cx: &Context<'_>,
+        out: &mut Vec<u8>,
+        deadline: Deadline,
+    ) -> Poll<io::Result<usize>> {
+        let region = &self.lane.region;
+        if self.lane.is_retired.get() && region.change(self.number, self.state, State::FREE) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        // Before the bytes: what was written before the end is seen with it.
+        let Some(state) = self.now() else { return Poll::Ready(Ok(0)) };
+        let count = region.up(self.number).take(&mut self.read, READ_BYTES, out);
+        match count.map_err(|_| io::ErrorKind::InvalidData)? {
+            0 if matches!(state.kind, Kind::Done | Kind::Lost) => Poll::Ready(Ok(0)),
+            0 => {
+                self.wait(cx);
+                self.alarm.poll_deadline(cx, deadline)
+            }
+            count => {
+                region.nudge(self.number);
+                Poll::Ready(Ok(count))
+            }
+        }
+    }
+
+    /// Waits for room and writes as many bytes as fit.
+    ///
+    /// Errors: `BrokenPipe` if the worker has gone, `InvalidData` if it is broken.
+    pub fn poll_write(&mut self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.now().is_none() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let region = &self.lane.region;
+        for attempt in 0..2 {
+            let count = region.down(self.number).put(&mut self.written, bytes);
+            match count.map_err(|_| io::ErrorKind::InvalidData)? {
+                // The worker may have made room before it could see that this loop waits.
+                0 if attempt == 0 => region.wait_for_room(self.number),
+                0 => {}
+                count => {
+                    region.nudge(self.number);
+                    return Poll::Ready(Ok(count));
+                }
+            }
+        }
+        self.wait(cx);
+        Poll::Pending
+    }
+
+    /// The worker must not take what it gets for a whole body.
+    pub fn refuse_body(&self) {
+        self.lane.region.close_down(self.number);
+    }
+
+    /// The slot's state, as long as it is this request's.
+    fn now(&self) -> Option<State> {
+        let now = self.lane.region.state(self.number)?;
+        let is_own = now.ticket == self.state.ticket
+            && now.lane == self.state.lane
+            && !matches!(now.kind, Kind::Free | Kind::Filling | Kind::Abandoned);
+        (is_own && !self.lane.is_gone.get()).then_some(now)
+    }
+
+    fn wait(&self, cx: &Context<'_>) {
+        if let Some(waker) = self.lane.wakers.borrow_mut().get_mut(self.number as usize) {
+            match waker {
+                Some(known) if known.will_wake(cx.waker()) => {}
+                other => *other = Some(cx.waker().clone()),
+            }
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(waker) = self.lane.wakers.borrow_mut().get_mut(self.number as usize) {
+            *waker = None;
+        }
+        if self.lane.region.release(self.number, self.state) {
+            self.lane.region.nudge(self.number);
+        }
+    }
+}
