@@ -12,8 +12,8 @@ use crate::socket::Socket;
 use crate::stream::LoopRef;
 use crate::timers::Deadline;
 
-/// An eventfd on its loop. Whoever writes to it rings it. It is never read: epoll reports each
-/// write as a new edge.
+/// An eventfd on its loop. Each write rings it. It is never read: epoll reports each write as a new
+/// edge.
 pub struct Bell {
     io: Socket,
 }

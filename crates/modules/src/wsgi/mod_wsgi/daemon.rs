@@ -98,8 +98,8 @@ const NUMBERS: [(&str, i64, &str); 22] = [
 /// Options that have no effect here, the values with which they ask for nothing, and the reason.
 #[rustfmt::skip]
 const IDLE: [(&str, &[i64], &str); 5] = [
-    ("send-buffer-size", &[0], "processes share memory with the server, in streams of a fixed size"),
-    ("receive-buffer-size", &[0], "processes share memory with the server, in streams of a fixed size"),
+    ("send-buffer-size", &[0], "processes share memory with the server"),
+    ("receive-buffer-size", &[0], "processes share memory with the server"),
     ("response-buffer-size", &[0], "a response is read as the client takes it"),
     ("response-flush-delay", &[0, 5], "each piece of a response is sent at once"),
     ("server-metrics", &[0], "mod_status has the metrics of all groups"),
