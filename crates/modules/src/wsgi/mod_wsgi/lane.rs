@@ -17,6 +17,9 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long a request waits before a thread of another process is woken.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
+/// Requests of a loop from which on it lets workers go on before it looks at what they have done.
+const SHARED_FROM: usize = 4;
+
 /// Flags of the companion's answer.
 pub(super) const GROWS: u32 = 1;
 pub(super) const MULTIPROCESS: u32 = 2;
@@ -45,6 +48,8 @@ pub(super) struct Lane {
     is_multiprocess: bool,
     /// Whether a task looks for requests that no process takes.
     is_looking: Cell<bool>,
+    /// How many slots are in use.
+    in_use: Cell<usize>,
 }
 
 /// What the companion needs for a lane of this loop.
@@ -123,6 +128,7 @@ impl Offer {
             grows: number(4)? & GROWS != 0,
             is_multiprocess: number(4)? & MULTIPROCESS != 0,
             is_looking: Cell::new(false),
+            in_use: Cell::new(0),
         });
         if let Some(other) = find(group, application) {
             // Another request of this loop was faster.
@@ -191,7 +197,14 @@ impl Lane {
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.bell.poll_rung(cx) {
-                Poll::Ready(Ok(())) => self.region.collect(self.number, |slot| self.wake(slot)),
+                Poll::Ready(Ok(())) => {
+                    // On a CPU that both share, a worker's bell would otherwise bring this loop
+                    // to run for each response: with 64 requests that costs as much again.
+                    if self.in_use.get() >= SHARED_FROM {
+                        rustix::thread::sched_yield();
+                    }
+                    self.region.collect(self.number, |slot| self.wake(slot));
+                }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => break,
             }
@@ -319,6 +332,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        self.lane.in_use.set(self.lane.in_use.get().saturating_sub(1));
         if let Some(waker) = self.lane.wakers.borrow_mut().get_mut(self.number as usize) {
             *waker = None;
         }
