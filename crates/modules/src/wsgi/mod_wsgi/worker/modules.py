@@ -60,7 +60,9 @@ def _request_metrics():
 def _make_modules():
     module = types.ModuleType('mod_wsgi')
     module.__dict__.update({
-        '__path__': [],
+        # The package of that name has modules of its own, such as mod_wsgi.express.
+        '__path__': [folder for folder in (os.path.join(path, 'mod_wsgi') for path in sys.path)
+                     if os.path.isdir(folder)],
         'version': (6, 0, 5),
         'process_group': _GROUP,
         'application_group': _APPLICATION,
