@@ -61,8 +61,11 @@ fn assert_others_unharmed(site: &Site, fault: impl FnOnce()) {
     }
     let before = slowest_of_others(site, || sleep(Duration::from_secs(1)));
     let with = slowest_of_others(site, fault);
-    let most = USUAL.max(before * 2);
-    assert!(with <= most, "{with:?} instead of {before:?}\n{}", site.error_log());
+    // The machine may have become busy meanwhile.
+    let after = slowest_of_others(site, || sleep(Duration::from_secs(1)));
+    let usual = before.max(after);
+    let most = USUAL.max(usual * 2);
+    assert!(with <= most, "{with:?} instead of {usual:?}\n{}", site.error_log());
 }
 
 const OTHER: &str = "WSGIDaemonProcess other threads=2\n\
@@ -183,7 +186,7 @@ fn five_hundred_clients_of_one_thread_are_answered_in_time() {
             assert!(statuses.contains(&status), "{backlog}: no {status}");
         }
         // What the machine takes for others comes on top of it.
-        let most = Duration::from_millis(1100) + others * 2;
+        let most = Duration::from_millis(1100) + others * 3;
         assert!(slowest <= most, "{backlog}: {slowest:?}, others {others:?}");
     }
 }
