@@ -559,18 +559,14 @@ fn websockets_pass_through_a_stream() {
     assert!(
         std::iter::from_fn(|| http2.frame()).any(|last| last.stream == 1 && last.flags & 1 == 1)
     );
-    for (stream, path, protocol, expected) in
-        [(5, "/ws/other", "websocket", "502"), (7, "/ws/chat", "connect-udp", "501")]
+    // A backend that does not switch, and a protocol that is not served.
+    for (stream, path, protocol) in [(5, "/ws/other", "websocket"), (7, "/ws/chat", "connect-udp")]
     {
         http2.send(&frame(HEADERS, 4, stream, &ask(path, protocol))).unwrap();
         let head = std::iter::from_fn(|| http2.frame())
             .find(|head| head.stream == stream && head.kind == HEADERS)
             .unwrap();
-        let expected = format!("{expected}");
-        let status =
-            String::from_utf8_lossy(&head.payload[..8.min(head.payload.len())]).into_owned();
-        println!("{path}: {status:?}, expected {expected}");
-        assert_ne!(head.payload.first(), Some(&0x88));
+        assert_ne!(head.payload.first(), Some(&0x88), "{path}");
     }
 }
 
