@@ -159,9 +159,12 @@ impl Node {
         Node { name: name.to_owned(), words: words.into(), children: Some(children) }
     }
 
-    /// Removes the directives with these names, inner ones as well.
+    /// Removes the directives with these names, inner ones as well, and levels of mod_log_debug.
     pub fn strip(nodes: &mut Vec<Node>, names: &[&str]) {
-        nodes.retain(|node| !names.contains(&node.name.as_str()));
+        nodes.retain(|node| {
+            let is_level = node.name == "LogLevel" && node.words.starts_with("log_debug:");
+            !is_level && !names.contains(&node.name.as_str())
+        });
         for children in nodes.iter_mut().filter_map(|node| node.children.as_mut()) {
             Node::strip(children, names);
         }

@@ -352,8 +352,9 @@ mod tests {
 
     #[test]
     fn options_without_effect_are_known() {
-        let idle = |text| parse(text).unwrap().idle_options().map(|(name, _)| name).collect();
-        let idle: fn(&str) -> Vec<&'static str> = idle;
+        let idle = |text: &str| -> Vec<&'static str> {
+            parse(text).unwrap().idle_options().map(|(name, _)| name).collect()
+        };
         let usual = "a send-buffer-size=0 response-flush-delay=5 server-metrics=Off";
         assert!(idle(usual).is_empty());
         let asked = "a response-flush-delay=7 socket-user=#1 server-metrics=On";
