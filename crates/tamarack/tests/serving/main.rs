@@ -54,6 +54,7 @@ mod matching;
 mod measured;
 mod messages;
 mod metrics;
+mod mixed;
 mod mortal;
 mod names;
 mod notify;

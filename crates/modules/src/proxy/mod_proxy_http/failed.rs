@@ -7,8 +7,8 @@ use wire::response::Fault;
 
 use super::ProxyHttp;
 use crate::proxy::mod_proxy::backend::Place;
-use crate::proxy::mod_proxy::fault;
 use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::{Proxy, fault};
 
 /// Why an attempt has no response.
 pub(super) enum Failed {
@@ -28,6 +28,18 @@ pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
         return fault::answer::<ProxyHttp>(exchange.request, 503, "Timeout on 100-Continue");
     }
     fault::answer::<ProxyHttp>(exchange.request, 502, "Error reading from remote server")
+}
+
+/// The backend did not take the request in time.
+pub(super) fn not_taken(exchange: &Exchange<'_>) -> u16 {
+    let place = Place::of(exchange.worker);
+    let host = BStr::new(&exchange.worker.target.host);
+    let peer = exchange.request.useragent_addr.ip();
+    let text = format_args!("pass request body failed to {place} ({host})");
+    exchange.request.log_error::<Proxy>(Level::Error, 1084, Errno::TIMEDOUT, text);
+    let text = format_args!("pass request body failed to {place} ({host}) from {peer} ()");
+    exchange.request.log::<ProxyHttp>(Level::Error, 1097, text);
+    504
 }
 
 /// The backend closed the connection instead of responding.

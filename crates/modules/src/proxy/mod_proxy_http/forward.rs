@@ -14,7 +14,7 @@ use server::request::{Proxied, Request};
 use wire::response::{Framing, ResponseHead, ResponseParser, ResponseProgress, ResponseRules};
 
 use super::asks::Asks;
-use super::failed::{Failed, refuse, timed_out, unanswered};
+use super::failed::{Failed, not_taken, refuse, timed_out, unanswered};
 use super::request_head::{self, Shape};
 use super::{ProxyHttp, answer, body, interim, upgrade};
 use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
@@ -66,7 +66,8 @@ struct Begun {
     /// Bytes of the head.
     consumed: usize,
     framing: Framing,
-    /// The backend has responded instead of saying `100 Continue`.
+    /// The backend has responded without having got the whole body: instead of saying `100
+    /// Continue`, or while it was being sent. What follows it would be taken for the rest.
     is_unsent: bool,
 }
 
@@ -252,6 +253,7 @@ async fn attempt(
     let broken = is_broken(exchange, sent)?;
     let outcome = read_head(exchange, backend, body, shape).await;
     match (outcome, broken) {
+        (Ok(begun), Some(_)) => Ok(Begun { is_unsent: true, ..begun }),
         (Err(Failed::Unanswered(_)), Some(errno)) => Err(Failed::Unanswered(Some(errno))),
         (outcome, _) => outcome,
     }
@@ -268,7 +270,13 @@ fn is_broken(
             exchange.count_sent(bytes);
             Ok(None)
         }
-        Err(SendError::Backend(error)) => Ok(Errno::from_io_error(&error).or(Some(Errno::IO))),
+        Err(SendError::Backend(error)) if error.kind() == io::ErrorKind::TimedOut => {
+            Err(Failed::Status(not_taken(exchange)))
+        }
+        Err(SendError::Backend(error)) => match Errno::from_io_error(&error) {
+            Some(errno @ (Errno::PIPE | Errno::CONNRESET)) => Ok(Some(errno)),
+            errno => Err(Failed::Unanswered(errno.or(Some(Errno::IO)))),
+        },
         Err(SendError::Client(status)) => {
             let place = Place::of(exchange.worker);
             let text = format_args!("pass request body failed to {place}");
@@ -287,6 +295,7 @@ async fn read_head(
 ) -> Result<Begun, Failed> {
     let timeout = exchange.timeout();
     let rules = rules(exchange, shape);
+    let mut is_cut = false;
     let mut waits = shape.waits;
     let handle = backend.stream.handle();
     let mut deadline = handle.deadline(waits.unwrap_or(timeout));
@@ -326,7 +335,7 @@ async fn read_head(
                         // Reading it tells the client to continue, if that waits.
                         let stream = &mut backend.stream;
                         let sent = body.send_rest(exchange.request, stream, timeout).await;
-                        is_broken(exchange, sent)?;
+                        is_cut = is_broken(exchange, sent)?.is_some();
                     }
                 }
                 ResponseProgress::Done { consumed } => {
@@ -334,7 +343,7 @@ async fn read_head(
                     let framing = head.framing(input, exchange.request.head.header_only);
                     let framing =
                         framing.map_err(|found| Failed::Status(refuse(exchange, &found)))?;
-                    let is_unsent = waits.is_some();
+                    let is_unsent = is_cut || waits.is_some();
                     return Ok(Begun { buffers, consumed, framing, is_unsent });
                 }
                 ResponseProgress::Refused(found) => {

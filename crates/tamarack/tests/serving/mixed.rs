@@ -1,0 +1,115 @@
+//! Backends that misbehave on connections that are kept: no request gets what belongs to another.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::shapes::start;
+use crate::site::Site;
+
+/// Bytes of a body that no socket takes as a whole.
+const LARGE: usize = 40_000_000;
+/// How long a backend dawdles: longer than `timeout`.
+const DAWDLES: Duration = Duration::from_millis(2500);
+
+/// A backend, of whose connections `serve` takes care; returns its port.
+fn backend(serve: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = Arc::new(serve);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+fn site(name: &str, modules: &[&str], more: &str) -> Site {
+    let modules: String = modules
+        .iter()
+        .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"))
+        .collect();
+    let more = format!("{modules}StartServers 1\nServerLimit 1\nThreadsPerChild 8\n{more}");
+    start(name, "event", &more)
+}
+
+/// Reads up to the end of a head; `None` at the end of the connection.
+fn head(stream: &mut TcpStream) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        if stream.read(&mut byte)? == 0 {
+            return Ok(None);
+        }
+        bytes.push(byte[0]);
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Sends a request with a large body, as far as the server takes it.
+fn upload(site: &Site, more: &str) -> Client {
+    let mut client = site.client();
+    let head = format!(
+        "POST /upload HTTP/1.1\r\nHost: localhost\r\n{more}Content-Length: {LARGE}\r\n\r\n"
+    );
+    client.send(head.as_bytes()).unwrap();
+    let mut socket = client.socket();
+    thread::spawn(move || socket.write_all(&vec![b'x'; LARGE]));
+    client
+}
+
+/// A backend that lets the body of a request wait, responds, and then takes all that comes.
+fn dawdling(taken: Arc<Mutex<Vec<u8>>>, continues: bool) -> u16 {
+    backend(move |mut stream| {
+        while let Some(head) = head(&mut stream)? {
+            if head.starts_with("GET") {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ngot")?;
+                continue;
+            }
+            if continues {
+                stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+            }
+            thread::sleep(DAWDLES);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow")?;
+            let mut bytes = vec![0; 1 << 20];
+            loop {
+                let count = stream.read(&mut bytes)?;
+                if count == 0 {
+                    return Ok(());
+                }
+                let other = bytes[..count].iter().filter(|byte| **byte != b'x').copied();
+                taken.lock().unwrap().extend(other);
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_request_that_was_sent_in_part_ends_its_connection() {
+    for (more, continues) in [("", false), ("Expect: 100-continue\r\n", true)] {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let port = dawdling(taken.clone(), continues);
+        let map = format!("ProxyPass / http://127.0.0.1:{port}/ timeout=1\n");
+        let site = site("sent-in-part", &["proxy", "proxy_http"], &map);
+        let mut client = upload(&site, more);
+        let mut answer = client.head().unwrap();
+        if answer.status == 100 {
+            answer = client.head().unwrap();
+        }
+        assert_eq!(answer.status, 504, "{}", answer.head);
+        thread::sleep(DAWDLES);
+        for _ in 0..3 {
+            assert_eq!(site.get("/other").text(), "got");
+        }
+        let taken = String::from_utf8_lossy(&taken.lock().unwrap()).into_owned();
+        assert!(!taken.contains("/other"), "{taken}");
+        site.wait_for_line("AH01084: pass request body failed to");
+        site.wait_for_line("AH01097: pass request body failed to");
+    }
+}
