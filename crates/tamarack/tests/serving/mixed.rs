@@ -12,6 +12,8 @@ use crate::site::Site;
 
 /// Bytes of a body that no socket takes as a whole.
 const LARGE: usize = 40_000_000;
+/// Bytes that a proxy reads at once, with the head of a response.
+const READ: usize = 16 * 1024;
 /// How long a backend dawdles: longer than `timeout`.
 const DAWDLES: Duration = Duration::from_millis(2500);
 
@@ -112,4 +114,32 @@ fn a_request_that_was_sent_in_part_ends_its_connection() {
         site.wait_for_line("AH01084: pass request body failed to");
         site.wait_for_line("AH01097: pass request body failed to");
     }
+}
+
+#[test]
+fn a_request_that_waits_for_a_connection_gets_its_own_response() {
+    let port = backend(|mut stream| {
+        while let Some(head) = head(&mut stream)? {
+            if !head.starts_with("GET /first ") {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown")?;
+                continue;
+            }
+            thread::sleep(Duration::from_millis(600));
+            let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 16342\r\n\r\n".to_vec();
+            bytes.resize(bytes.len() + 16342, b'a');
+            assert_eq!(bytes.len(), READ);
+            bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother");
+            stream.write_all(&bytes)?;
+        }
+        Ok(())
+    });
+    let map = format!("ProxyPass / http://127.0.0.1:{port}/ max=1\n");
+    let site = site("waits-for-one", &["proxy", "proxy_http"], &map);
+    let mut first = site.client();
+    first.ask("/first").unwrap();
+    thread::sleep(Duration::from_millis(200));
+    let mut second = site.client();
+    second.ask("/second").unwrap();
+    assert_eq!(first.answer().unwrap().status, 200);
+    assert_eq!(second.answer().unwrap().text(), "own");
 }

@@ -281,8 +281,7 @@ impl Pool {
     }
 
     async fn wait(&self, handle: &Handle) -> Option<Acquired> {
-        let waiter = self.state.queue.join()?;
-        let waiting = Waiting { state: &self.state, waiter };
+        let waiting = Waiting { state: &self.state, waiter: self.state.queue.join()? };
         // Room may have been made since.
         if let Some(slot) = Slot::take(&self.state, self.rules.limits) {
             return Some(Acquired::Slot(slot));
@@ -309,8 +308,9 @@ impl Pool {
         match given {
             Given::Slot(slot) => Some(Acquired::Slot(slot)),
             Given::Connection(detached, slot) => match Stream::attach(detached) {
-                Ok(stream) => Some(Acquired::Reused(stream, slot)),
-                Err(_) => Some(Acquired::Slot(slot)),
+                // What its server has sent unasked must not answer another request.
+                Ok(stream) if stream.is_quiet() => Some(Acquired::Reused(stream, slot)),
+                Ok(_) | Err(_) => Some(Acquired::Slot(slot)),
             },
         }
     }
