@@ -143,3 +143,47 @@ fn a_request_that_waits_for_a_connection_gets_its_own_response() {
     assert_eq!(first.answer().unwrap().status, 200);
     assert_eq!(second.answer().unwrap().text(), "own");
 }
+
+/// A record of FastCGI.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
+    let mut record = vec![1, kind, 0, 1, high, low, 0, 0];
+    record.extend_from_slice(content);
+    record
+}
+
+#[test]
+fn a_record_that_was_sent_in_part_ends_its_connection() {
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let others = taken.clone();
+    let port = backend(move |mut stream| {
+        let mut bytes = vec![0; 1000];
+        let count = stream.read(&mut bytes)?;
+        let is_upload = bytes[..count].windows(7).any(|some| some == b"/upload");
+        stream.write_all(&record(6, b"Content-Type: text/plain\r\n\r\n"))?;
+        for _ in 0..if is_upload { 40 } else { 1 } {
+            stream.write_all(&record(6, &[b'r'; 60_000]))?;
+        }
+        stream.write_all(&record(6, b""))?;
+        stream.write_all(&record(3, &[0; 8]))?;
+        thread::sleep(Duration::from_millis(500));
+        let mut bytes = vec![0; 1 << 20];
+        loop {
+            let count = stream.read(&mut bytes)?;
+            if count == 0 || !is_upload {
+                return Ok(());
+            }
+            let other = bytes[..count].iter().filter(|byte| **byte != b'x').copied();
+            others.lock().unwrap().extend(other);
+        }
+    });
+    let map = format!("ProxyPass / fcgi://127.0.0.1:{port}/ enablereuse=on\n");
+    let site = site("record-in-part", &["proxy", "proxy_fcgi"], &map);
+    let mut client = upload(&site, "");
+    assert_eq!(client.answer().unwrap().body.len(), 40 * 60_000);
+    for _ in 0..3 {
+        assert_eq!(site.get("/other").body.len(), 60_000);
+    }
+    let taken = String::from_utf8_lossy(&taken.lock().unwrap()).into_owned();
+    assert!(!taken.contains("/other"), "{taken}");
+}

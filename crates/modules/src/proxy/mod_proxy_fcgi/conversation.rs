@@ -59,6 +59,8 @@ pub(super) struct Conversation {
     sent: usize,
     /// Whether the request's last record is sent or in `outgoing`, or can't be sent.
     is_complete: bool,
+    /// Whether the server waits for the rest of a record: no other request can follow.
+    is_cut: bool,
     upload: Upload,
     timeout: Duration,
     /// When the server must have said or taken something; `None` while nothing waits for it.
@@ -129,6 +131,7 @@ impl Conversation {
             outgoing: records,
             sent: 0,
             is_complete: matches!(upload, Upload::Complete),
+            is_cut: false,
             upload,
             timeout,
             deadline: None,
@@ -149,6 +152,7 @@ impl Conversation {
     /// Sends no more of the request's body.
     pub fn stop_sending(&mut self) {
         self.is_complete = true;
+        self.is_cut = true;
         self.outgoing.clear();
         self.sent = 0;
     }
@@ -210,7 +214,7 @@ impl Conversation {
 
     /// Ends a complete conversation. The connection is kept, if nothing follows.
     pub fn end(self) {
-        if self.at == self.received.len() && self.has_sent_all() {
+        if self.at == self.received.len() && self.has_sent_all() && !self.is_cut {
             self.backend.give_back();
         }
         give_back(self.received, &RECEIVED);
