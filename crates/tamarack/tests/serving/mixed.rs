@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::client::Client;
 use crate::shapes::start;
@@ -16,6 +16,8 @@ const LARGE: usize = 40_000_000;
 const READ: usize = 16 * 1024;
 /// How long a backend dawdles: longer than `timeout`.
 const DAWDLES: Duration = Duration::from_millis(2500);
+/// How many members redirect to each other.
+const REDIRECTING: usize = 12;
 
 /// A backend, of whose connections `serve` takes care; returns its port.
 fn backend(serve: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -> u16 {
@@ -186,4 +188,35 @@ fn a_record_that_was_sent_in_part_ends_its_connection() {
     }
     let taken = String::from_utf8_lossy(&taken.lock().unwrap()).into_owned();
     assert!(!taken.contains("/other"), "{taken}");
+}
+
+#[test]
+fn members_that_redirect_to_each_other_are_looked_at_once() {
+    let port = backend(|mut stream| {
+        while head(&mut stream)?.is_some() {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ngot")?;
+        }
+        Ok(())
+    });
+    let members: String = (0..REDIRECTING)
+        .flat_map(|number| [(number, 'a', 'b'), (number + REDIRECTING, 'b', 'a')])
+        .map(|(number, route, redirect)| {
+            let port = 10_000 + number;
+            format!(
+                "BalancerMember http://127.0.0.1:{port} route={route} redirect={redirect} \
+                 status=+D\n"
+            )
+        })
+        .collect();
+    let map = format!(
+        "<Proxy balancer://b>\n{members}BalancerMember http://127.0.0.1:{port} route=c\n\
+         ProxySet stickysession=SID\n</Proxy>\nProxyPass / balancer://b/\n"
+    );
+    let modules = ["proxy", "proxy_http", "proxy_balancer", "slotmem_shm", "lbmethod_byrequests"];
+    let site = site("redirecting", &modules, &map);
+    let mut client = site.client();
+    let begin = Instant::now();
+    client.send(b"GET /x HTTP/1.1\r\nHost: localhost\r\nCookie: SID=x.a\r\n\r\n").unwrap();
+    assert_eq!(client.answer().unwrap().text(), "got");
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
 }

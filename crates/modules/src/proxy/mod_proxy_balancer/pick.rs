@@ -76,7 +76,7 @@ fn pick(
     let choice = Choice { request, balancer, method: name, now_us };
     recover(&choice);
     let route = session.map(|session| session.route.as_slice()).filter(|route| !route.is_empty());
-    let of_session = route.and_then(|route| of_route(&choice, route, 0)).cloned();
+    let of_session = route.and_then(|route| of_route(&choice, route, &mut Vec::new())).cloned();
     if let Some(member) = &of_session {
         account(balancer, member);
         member.state.count_elected();
@@ -157,24 +157,29 @@ fn is_at(member: &Worker, route: &[u8]) -> bool {
     !route.is_empty() && *member.route() == *route
 }
 
-/// The member with the route, or the one that it redirects to: standbys last.
-fn of_route<'c>(choice: &Choice<'c>, route: &[u8], redirects: usize) -> Option<&'c Arc<Worker>> {
-    let members = choice.balancer.members();
+/// The member with the route, or the one that it redirects to: standbys last. Each of the routes in
+/// `followed` has been looked at.
+fn of_route<'c>(
+    choice: &Choice<'c>,
+    route: &[u8],
+    followed: &mut Vec<Vec<u8>>,
+) -> Option<&'c Arc<Worker>> {
     let is_standby = |member: &Worker| member.state.status().has(Status::HOT_STANDBY);
     let at_route = |standby| {
         let members = choice.balancer.members();
         members.filter(move |member| is_standby(member) == standby && is_at(member, route))
     };
-    let limit = members.count();
     at_route(false).chain(at_route(true)).find_map(|member| {
         if choice.is_usable(member) {
             return Some(member);
         }
         let redirect = member.redirect();
-        if redirect.is_empty() || redirects >= limit {
+        // Members that redirect to each other have no other answer the second time.
+        if redirect.is_empty() || followed.iter().any(|route| **route == *redirect) {
             return None;
         }
-        of_route(choice, &redirect, redirects + 1)
+        followed.push(redirect.to_vec());
+        of_route(choice, &redirect, followed)
     })
 }
 
