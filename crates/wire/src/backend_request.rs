@@ -68,7 +68,7 @@ pub struct BackendRequest<'a> {
     pub framing: RequestFraming,
     /// The `Connection` field.
     pub connection: RequestConnection<'a>,
-    /// `Expect: 100-Continue`, which the body waits for. The client's stands for it if it goes on.
+    /// `Expect: 100-Continue`. The client's stands for it; without this, the client's ends here.
     pub expects_continue: bool,
     /// Leave out `Proxy-Authorization`: the user has authenticated here (not `Proxy-Chain-Auth`).
     pub drops_authorization: bool,
@@ -192,6 +192,7 @@ impl BackendRequest<'_> {
         let is_of_hop = match name.len() {
             2 => is(b"TE"),
             4 => is(b"Host"),
+            6 => !self.expects_continue && is(b"Expect"),
             7 => is(b"Trailer") || is(b"Upgrade"),
             10 => is(b"Connection") || is(b"Keep-Alive"),
             14 => is(b"Content-Length"),

@@ -68,9 +68,12 @@ pub(super) fn attach(
     active: &mut Active,
     request: &mut Request,
 ) -> Option<Shared> {
+    let expects_continue = active.head.flags.has(HeadFlags::EXPECT_CONTINUE);
     let state = match active.head.body {
-        Body::None => return None,
-        Body::Length(0) => return None,
+        Body::None | Body::Length(0) => {
+            request.body_in.expect_continue(expects_continue);
+            return None;
+        }
         Body::Length(length) => State::Length(length),
         Body::Chunked => {
             let core = &request.host.core;
@@ -78,7 +81,6 @@ pub(super) fn attach(
             State::Chunked(Box::new(Decoder::new(core.head_limits(), strict)))
         }
     };
-    let expects_continue = active.head.flags.has(HeadFlags::EXPECT_CONTINUE);
     let stream = connection.stream.take();
     let timeout = request.host.core.timeout();
     let handle = &connection.engine.handle;
@@ -116,14 +118,15 @@ pub(super) async fn detach(
     request: &mut Request,
     shared: Option<Shared>,
 ) -> bool {
+    let is_continued = request.body_in.is_continued();
     request.body_in.close();
     let Some(shared) = shared else {
         // Apache does not continue after an unmet expectation either.
-        if active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
+        let is_unmet = active.head.flags.has(HeadFlags::EXPECT_CONTINUE) && !is_continued;
+        if is_unmet {
             request.keep(errors::EndsConnection);
         }
-        let ends = HeadFlags::CLOSE_AFTER.with(HeadFlags::EXPECT_CONTINUE);
-        return !active.head.flags.any(ends);
+        return !is_unmet && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
     };
     let Some(mut pipe) = shared.borrow_mut().take() else { return false };
     // A client that still waits for `100 Continue` gets the response instead, and may not send the

@@ -23,6 +23,7 @@ pub struct BodyIn {
     taken: u64,
     /// Whether the client waits for `100 Continue` before it sends anything.
     expects_continue: bool,
+    is_continued: bool,
     /// Whether an input filter may change its length.
     is_filtered: bool,
     kept: Kept,
@@ -132,6 +133,21 @@ impl BodyIn {
     /// Sets whether the client waits for `100 Continue`, which the first read sends.
     pub fn expect_continue(&mut self, expects: bool) {
         self.expects_continue = expects;
+    }
+
+    /// Whether the client still waits for `100 Continue`, even if there is no body.
+    pub fn awaits_continue(&self) -> bool {
+        self.expects_continue
+    }
+
+    /// Notes that a client that waits without a body has got a backend's `100 Continue`.
+    pub fn has_continued(&mut self) {
+        self.is_continued = std::mem::take(&mut self.expects_continue);
+    }
+
+    /// Whether a client that waited without a body has got `100 Continue`.
+    pub fn is_continued(&self) -> bool {
+        self.is_continued
     }
 
     /// Whether the client still waits for `100 Continue`.

@@ -20,7 +20,7 @@ impl Asks {
         let forwards = exchange.bound.dir.forwards_continue.or(true);
         let is_reverse = exchange.request.resource.proxied == Proxied::Reverse;
         Asks {
-            client: !is_http10 && forwards && exchange.request.body_in.expects_continue(),
+            client: !is_http10 && forwards && exchange.request.body_in.awaits_continue(),
             ping: exchange.worker.parameters.ping.filter(|_| !is_http10 && is_reverse),
         }
     }

@@ -91,8 +91,8 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         framing: body.framing(),
         is_http10,
         keeps: options.keeps,
-        // The client's own field may be one that ends here.
-        expects_continue: waits,
+        // Of a request without a body, too, whose client waits for the backend's word.
+        expects_continue: waits || asks.client,
         waits: if waits { asks.wait(exchange) } else { None },
         upgrade: if is_http10 { None } else { upgrade::asked(exchange) },
     };

@@ -3,6 +3,7 @@
 
 use bstr::BStr;
 use server::log::Level;
+use wire::chars::{is_field_value, is_token_string};
 use wire::response::ResponseHead;
 
 use super::ProxyHttp;
@@ -11,17 +12,28 @@ use crate::proxy::mod_proxy::via;
 
 /// Forwards one, whose bytes are in `buf`, as `proxy-interim-response` says.
 pub(super) fn forward(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) {
-    if is_forwarded(exchange, head.status) {
-        let mut fields = Vec::new();
-        head.write_fields(buf, &mut fields);
-        push(exchange, head.status, head.reason(buf), &fields);
+    if !is_forwarded(exchange, head.status) {
+        return;
     }
+    // A reason that could end the line is replaced, as that of a final response.
+    let reason = match head.has_valid_reason(buf) {
+        true => head.reason(buf),
+        false => wire::status::reason(head.status).as_bytes(),
+    };
+    // A final response with another field is refused. The client can do without this one.
+    let mut fields = Vec::new();
+    for field in head.fields.iter().filter(|field| field.is_kept) {
+        if is_token_string(field.name(buf)) && is_field_value(&field.value(buf)) {
+            field.write(buf, &mut fields);
+        }
+    }
+    push(exchange, head.status, reason, &fields);
 }
 
 /// Whether `proxy-interim-response` lets one with this status pass. A `100 Continue` tells a client
 /// that does not wait for it nothing.
-fn is_forwarded(exchange: &Exchange<'_>, status: u16) -> bool {
-    let request = &*exchange.request;
+fn is_forwarded(exchange: &mut Exchange<'_>, status: u16) -> bool {
+    let request = &mut *exchange.request;
     if request.head.protocol < 1001 {
         return false;
     }
@@ -35,6 +47,10 @@ fn is_forwarded(exchange: &Exchange<'_>, status: u16) -> bool {
             request.log::<ProxyHttp>(Level::Warn, 1108, text);
         }
         return false;
+    }
+    if is_continue && request.body_in.is_empty() && request.body_in.awaits_continue() {
+        request.body_in.has_continued();
+        return true;
     }
     // Reading the body sends it to a client that waits for it.
     !is_continue || is_strict && !request.body_in.expects_continue()
