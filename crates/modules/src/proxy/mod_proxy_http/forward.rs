@@ -181,10 +181,9 @@ fn overridden(exchange: &mut Exchange<'_>) -> Option<u16> {
         return None;
     }
     if status == 401 {
-        let challenges: Vec<Vec<u8>> =
-            response.headers_out.get_all(b"WWW-Authenticate").map(<[u8]>::to_vec).collect();
-        for challenge in challenges {
-            response.err_headers_out.add(b"WWW-Authenticate", &challenge);
+        // The first one counts.
+        if let Some(challenge) = response.headers_out.get(b"WWW-Authenticate") {
+            response.err_headers_out.set(b"WWW-Authenticate", challenge);
         }
     }
     response.status = 200;
@@ -253,8 +252,8 @@ async fn attempt(
     let broken = is_broken(exchange, sent)?;
     let outcome = read_head(exchange, backend, body, shape).await;
     match (outcome, broken) {
-        (Ok(begun), Some(_)) => Ok(Begun { is_unsent: true, ..begun }),
         (Err(Failed::Unanswered(_)), Some(errno)) => Err(Failed::Unanswered(Some(errno))),
+        (Ok(begun), Some(_)) => Ok(Begun { is_unsent: true, ..begun }),
         (outcome, _) => outcome,
     }
 }
@@ -295,8 +294,8 @@ async fn read_head(
 ) -> Result<Begun, Failed> {
     let timeout = exchange.timeout();
     let rules = rules(exchange, shape);
-    let mut is_cut = false;
     let mut waits = shape.waits;
+    let mut is_cut = false;
     let handle = backend.stream.handle();
     let mut deadline = handle.deadline(waits.unwrap_or(timeout));
     let sent = exchange.moment_us();
