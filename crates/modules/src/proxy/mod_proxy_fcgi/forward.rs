@@ -28,7 +28,7 @@ use crate::proxy::mod_proxy::ahead::Ahead;
 use crate::proxy::mod_proxy::backend::{Backend, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Outgoing;
-use crate::proxy::mod_proxy::relay::Unsent;
+use crate::proxy::mod_proxy::relay::{Announced, Unsent};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::spool::Limits;
 use crate::proxy::mod_proxy::upload::Upload;
@@ -266,10 +266,17 @@ impl Dialog {
     }
 
     async fn give_body(mut self, request: &mut Request, at: usize, limits: Option<Limits>) {
+        // Only a length that is trusted is still there.
+        let told = request.response.headers_out.get(b"Content-Length");
+        let told = told.and_then(wire::chars::decimal);
         if request.head.header_only {
             let has_body = self.output.len() > at;
             let has_body = self.discard(request).await || has_body;
             self.output.clear();
+            if let Some(length) = told.filter(|_| self.has_ended) {
+                request.response.body = Body::Stream(Box::pin(Announced(length)));
+                return self.finish();
+            }
             if has_body && self.has_ended {
                 request.response.body = Body::Stream(Box::pin(Unsent::something()));
                 return self.finish();
@@ -293,6 +300,7 @@ impl Dialog {
             conversation: Some(conversation),
             output_ended,
             is_broken: false,
+            told: told.map(|length| (length, length)),
             log,
         };
         if has_ended && let Some(conversation) = rest.conversation.take() {

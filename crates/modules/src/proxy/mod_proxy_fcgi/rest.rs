@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use server::body::{BodyStream, Chunk};
@@ -30,6 +30,8 @@ pub(super) struct Rest {
     pub output_ended: bool,
     /// Whether the rest can't be read: an error, after what could be.
     pub is_broken: bool,
+    /// The length that the program has told, if that is trusted, and what of it is still to come.
+    pub told: Option<(u64, u64)>,
     /// For the log.
     pub log: Log,
 }
@@ -39,12 +41,39 @@ impl BodyStream for Rest {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Chunk>>> {
+        loop {
+            let piece = ready!(self.poll_piece(cx));
+            let Some((_, left)) = &mut self.told else { return Poll::Ready(piece) };
+            // The client finds the next response by the length: it has to be true.
+            match piece {
+                Some(Ok(Chunk::Bytes(mut bytes))) => {
+                    bytes.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= bytes.len() as u64;
+                    if !bytes.is_empty() {
+                        return Poll::Ready(Some(Ok(Chunk::Bytes(bytes))));
+                    }
+                }
+                None if std::mem::take(left) > 0 => {
+                    return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
+                }
+                piece => return Poll::Ready(piece),
+            }
+        }
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.told.map(|(length, _)| length)
+    }
+}
+
+impl Rest {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
         let mut piece = Vec::new();
         if !self.first.is_empty() {
             let first = std::mem::take(&mut self.first);
             return Poll::Ready(Some(Ok(Chunk::Bytes(first))));
         }
-        let Rest { conversation: place, output_ended, is_broken, log, .. } = &mut *self;
+        let Rest { conversation: place, output_ended, is_broken, log, .. } = self;
         while let Some(conversation) = place {
             match conversation.poll_said(cx) {
                 Poll::Ready(Ok(Said::Output(range))) => {
