@@ -79,7 +79,12 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
         warnings::clean(&mut fields);
     }
     reverse::map_fields(request, bound, &mut fields);
-    via::of_response(request, bound, &mut fields);
+    if !head.is_simple {
+        via::of_response(request, bound, &mut fields);
+    } else if request.head.header_only {
+        // What has been read of HTTP/0.9 is the body, as far as is known.
+        fields.set(b"Content-Length", head.preread(buf).len().to_string().as_bytes());
+    }
     // A HEAD is answered as the GET would be.
     let is_chunked = head.has(FieldName::TransferEncoding) && !fields.contains(b"Content-Length");
     if request.head.header_only && is_chunked && request.head.protocol >= 1001 {
