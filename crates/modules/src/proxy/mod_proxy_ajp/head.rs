@@ -1,6 +1,7 @@
 //! The head of a container's response becomes that of the response to the client.
 //! Source: `ajp_unmarshal_response`.
 
+use server::errors;
 use server::hooks::Bound;
 use server::request::Request;
 use wire::ajp::SendHeaders;
@@ -34,6 +35,9 @@ pub(super) fn put(request: &mut Request, bound: Bound<'_, Proxy>, head: &SendHea
     }
     reverse::map_fields(request, bound, &mut fields);
     request.response.headers_out = fields;
+    if status.is_none() {
+        request.keep(errors::NoStatus);
+    }
 }
 
 /// The status line, if it is not the usual one.

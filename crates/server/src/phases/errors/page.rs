@@ -56,10 +56,14 @@ pub struct FailedAgain;
 /// framing: an error has a status that closes it, or an expectation of the client was not met.
 pub struct EndsConnection;
 
+/// Marks a response whose status is the one that is sent in place of a number that is none: the
+/// connection does not end because of it.
+pub struct NoStatus;
+
 /// Whether the connection ends after the response for a reason known before its fields are.
 #[inline]
 pub fn ends_connection(request: &Request) -> bool {
-    wire::status::drops_connection(request.response.status)
+    wire::status::drops_connection(request.response.status) && request.kept::<NoStatus>().is_none()
         || request.kept::<EndsConnection>().is_some()
 }
 
