@@ -1,11 +1,12 @@
 //! Health checks: members that fail get no requests, and get them again once they pass; another
 //! process takes over when the one that makes the checks is killed.
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
@@ -16,6 +17,8 @@ use crate::site::Site;
 struct Member {
     port: u16,
     is_well: Arc<AtomicBool>,
+    /// Whether its responses come byte by byte, and never to an end.
+    drips: Arc<AtomicBool>,
     checks: Arc<AtomicUsize>,
 }
 
@@ -24,7 +27,8 @@ impl Member {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (is_well, checks) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
-        let (well, count) = (is_well.clone(), checks.clone());
+        let drips = Arc::new(AtomicBool::new(false));
+        let (well, count, slow) = (is_well.clone(), checks.clone(), drips.clone());
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { break };
@@ -36,6 +40,10 @@ impl Member {
                 if head.starts_with(b"GET /check") {
                     count.fetch_add(1, Ordering::SeqCst);
                 }
+                if slow.load(Ordering::SeqCst) {
+                    thread::spawn(move || drip(stream));
+                    continue;
+                }
                 let word = if well.load(Ordering::SeqCst) { "well" } else { "ill " };
                 let text = format!(
                     "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n{word}"
@@ -43,11 +51,19 @@ impl Member {
                 let _ = stream.write_all(text.as_bytes());
             }
         });
-        Member { port, is_well, checks }
+        Member { port, is_well, drips, checks }
     }
 
     fn checks(&self) -> usize {
         self.checks.load(Ordering::SeqCst)
+    }
+}
+
+fn drip(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")?;
+    loop {
+        stream.write_all(b"x")?;
+        thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -92,6 +108,15 @@ fn a_member_that_fails_gets_no_requests_until_it_passes() {
         site.wait_until("the recovery", || shows(&site, "Ok "));
         assert_eq!(site.get("/b/x").status, 200, "{mpm}");
     }
+}
+
+#[test]
+fn a_check_ends_although_the_response_never_does() {
+    let member = Member::start();
+    let site = site("event", &member, "ProxyTimeout 1\nTimeout 1\n");
+    site.wait_until("a check", || member.checks() > 0);
+    member.drips.store(true, Ordering::SeqCst);
+    site.wait_until("the failure", || shows(&site, "HcFl "));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conf::expr::Expr;
-use rt::Stream;
 use rt::tls::ClientConfig;
+use rt::{Deadline, Stream};
 use rustls_pki_types::ServerName;
 use wire::chunked::Step;
 use wire::request::HeadLimits;
@@ -66,12 +66,14 @@ impl Check<'_> {
     async fn responds(&self, stream: &mut Stream) -> io::Result<bool> {
         let Some((method, request)) = request(self.worker, self.method) else { return Ok(false) };
         self.write(stream, &request).await?;
+        // One time for the whole response: one that drips would occupy the check for ever.
+        let by = stream.handle().deadline(self.timeout);
         let mut received = Vec::new();
         let end = loop {
             if let Some(end) = bstr::ByteSlice::find(&received[..], b"\r\n\r\n") {
                 break end;
             }
-            if received.len() > HEAD_BYTES || !self.read(stream, &mut received).await? {
+            if received.len() > HEAD_BYTES || !read(stream, &mut received, by).await? {
                 return Ok(false);
             }
         };
@@ -79,57 +81,57 @@ impl Check<'_> {
         let Some(mut response) = Response::parse(method, head) else { return Ok(false) };
         let rest = rest.get(4..).unwrap_or_default().to_vec();
         if method == "GET" && self.condition.is_some() {
-            response.body = self.body(stream, &response, rest).await?;
+            response.body = body(stream, &response, rest, by).await?;
         }
         response.passes(self.condition).map_err(io::Error::other)
-    }
-
-    async fn body(
-        &self,
-        stream: &mut Stream,
-        response: &Response,
-        mut received: Vec<u8>,
-    ) -> io::Result<Vec<u8>> {
-        let length = response.field(b"Content-Length");
-        let length = length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        let framing = match (response.field(b"Transfer-Encoding"), length) {
-            (Some(_), _) => Framing::Chunked,
-            (None, Some(length)) => Framing::Length(length),
-            (None, None) => Framing::UntilClose,
-        };
-        let mut reader = ResponseBody::new(HeadLimits::default(), false);
-        reader.start(framing);
-        let mut body = Vec::new();
-        while body.len() < BODY_BYTES {
-            let (consumed, len) = match reader.read(&received).map_err(io::Error::other)? {
-                Step::Done { .. } => break,
-                Step::Data { consumed, len } => (consumed, len),
-                Step::NeedMore { consumed } => {
-                    received.drain(..consumed.min(received.len()));
-                    if !self.read(stream, &mut received).await? {
-                        reader.end_of_input().map_err(io::Error::other)?;
-                        break;
-                    }
-                    continue;
-                }
-            };
-            let data = received.get(consumed - len..consumed).unwrap_or_default();
-            body.extend_from_slice(data);
-            received.drain(..consumed.min(received.len()));
-        }
-        Ok(body)
     }
 
     async fn write(&self, stream: &mut Stream, bytes: &[u8]) -> io::Result<()> {
         stream.write_all(bytes, self.timeout).await
     }
+}
 
-    /// Reads some bytes; false at the end.
-    async fn read(&self, stream: &mut Stream, to: &mut Vec<u8>) -> io::Result<bool> {
-        let end = stream.handle().deadline(self.timeout);
-        to.reserve(READ_BYTES);
-        Ok(stream.read(to, end).await? > 0)
+/// Reads the body of a response.
+async fn body(
+    stream: &mut Stream,
+    response: &Response,
+    mut received: Vec<u8>,
+    by: Deadline,
+) -> io::Result<Vec<u8>> {
+    let length = response.field(b"Content-Length");
+    let length = length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+    let framing = match (response.field(b"Transfer-Encoding"), length) {
+        (Some(_), _) => Framing::Chunked,
+        (None, Some(length)) => Framing::Length(length),
+        (None, None) => Framing::UntilClose,
+    };
+    let mut reader = ResponseBody::new(HeadLimits::default(), false);
+    reader.start(framing);
+    let mut body = Vec::new();
+    while body.len() < BODY_BYTES {
+        let (consumed, len) = match reader.read(&received).map_err(io::Error::other)? {
+            Step::Done { .. } => break,
+            Step::Data { consumed, len } => (consumed, len),
+            Step::NeedMore { consumed } => {
+                received.drain(..consumed.min(received.len()));
+                if !read(stream, &mut received, by).await? {
+                    reader.end_of_input().map_err(io::Error::other)?;
+                    break;
+                }
+                continue;
+            }
+        };
+        let data = received.get(consumed - len..consumed).unwrap_or_default();
+        body.extend_from_slice(data);
+        received.drain(..consumed.min(received.len()));
     }
+    Ok(body)
+}
+
+/// Reads some bytes; false at the end.
+async fn read(stream: &mut Stream, to: &mut Vec<u8>, by: Deadline) -> io::Result<bool> {
+    to.reserve(READ_BYTES);
+    Ok(stream.read(to, by).await? > 0)
 }
 
 /// The request and its method; `None` if the method has none.
