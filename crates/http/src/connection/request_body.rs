@@ -12,6 +12,7 @@ use wire::{Body, HeadFlags, Table, Version};
 
 use super::dump::Dumper;
 use super::{Active, Connection};
+use server::connection_info::ConnectionInfo;
 use server::errors;
 use server::read_policy::Running;
 use server::request::Request;
@@ -40,6 +41,8 @@ pub(super) struct Pipe {
     deadline: Deadline,
     wants_continue: bool,
     continuing: Vec<u8>,
+    /// Has the interim responses that are not sent yet.
+    info: Rc<ConnectionInfo>,
     /// Logs what is received, if configured.
     dump: Option<Dumper>,
 }
@@ -98,6 +101,7 @@ pub(super) fn attach(
         // A client of HTTP/1.0 does not know interim responses (RFC 9110 section 10.1.1).
         wants_continue: expects_continue && active.head.version >= Version::HTTP_11,
         continuing: Vec::new(),
+        info: connection.info.clone(),
         dump: Dumper::of_input(connection),
     };
     let shared = Rc::new(RefCell::new(Some(pipe)));
@@ -129,6 +133,11 @@ pub(super) async fn detach(
         return !is_unmet && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
     };
     let Some(mut pipe) = shared.borrow_mut().take() else { return false };
+    if !pipe.continuing.is_empty() {
+        let mut waiting = std::mem::take(&mut pipe.continuing);
+        waiting.extend_from_slice(&pipe.info.interim.take());
+        pipe.info.interim.set(waiting.into());
+    }
     // A client that still waits for `100 Continue` gets the response instead, and may not send the
     // body at all: the start of the next request is unknown (RFC 9110 section 10.1.1).
     let unknown = pipe.wants_continue && !matches!(pipe.state, State::Done);
@@ -216,7 +225,7 @@ impl BodySource for Reader {
 
 impl Pipe {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        if let Err(error) = self.poll_continue() {
+        if let Err(error) = self.poll_continue(cx) {
             self.state = State::Failed;
             return Poll::Ready(Some(Err(BodyError::Io(error))));
         }
@@ -283,15 +292,26 @@ impl Pipe {
     }
 
     /// Sends `100 Continue` before the first piece, as Apache does even if the body has arrived.
-    fn poll_continue(&mut self) -> io::Result<()> {
+    fn poll_continue(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.wants_continue && !matches!(self.state, State::Done | State::Failed) {
             self.wants_continue = false;
-            self.continuing = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
+            // One may have been sent in part: it precedes.
+            self.continuing = self.info.interim.take().into_vec();
+            self.continuing.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let Some(stream) = &mut self.stream else { return Ok(()) };
         while !self.continuing.is_empty() {
-            let count = stream.try_write(&self.continuing)?;
-            self.continuing.drain(..count);
+            match stream.try_write(&self.continuing) {
+                Ok(count) => drop(self.continuing.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match stream.poll_writable(cx, self.deadline) {
+                        Poll::Ready(writable) => writable?,
+                        // The rest follows, or precedes the final response.
+                        Poll::Pending => break,
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

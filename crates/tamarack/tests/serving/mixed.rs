@@ -16,6 +16,8 @@ const LARGE: usize = 40_000_000;
 const READ: usize = 16 * 1024;
 /// How long a backend dawdles: longer than `timeout`.
 const DAWDLES: Duration = Duration::from_millis(2500);
+/// How many fields of an interim response make it longer than the buffers of sockets.
+const FIELDS: usize = 80;
 /// How many members redirect to each other.
 const REDIRECTING: usize = 12;
 
@@ -219,4 +221,32 @@ fn members_that_redirect_to_each_other_are_looked_at_once() {
     client.send(b"GET /x HTTP/1.1\r\nHost: localhost\r\nCookie: SID=x.a\r\n\r\n").unwrap();
     assert_eq!(client.answer().unwrap().text(), "got");
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_large_interim_response_precedes_100_continue() {
+    let field = format!("Link: {}\r\n", "a".repeat(8000)).repeat(FIELDS);
+    let port = backend(move |mut stream| {
+        while head(&mut stream)?.is_some() {
+            let interim = format!("HTTP/1.1 103 Early Hints\r\n{field}\r\n");
+            stream.write_all(interim.as_bytes())?;
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+            stream.read_exact(&mut [0; 3])?;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ngot")?;
+        }
+        Ok(())
+    });
+    let map = format!("SendBufferSize 8192\nProxyPass / http://127.0.0.1:{port}/\n");
+    let site = site("interim", &["proxy", "proxy_http"], &map);
+    let mut client = site.client();
+    let head = b"POST /x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+                 Content-Length: 3\r\n\r\n";
+    client.send(head).unwrap();
+    thread::sleep(Duration::from_millis(500));
+    let early = client.head().unwrap();
+    assert_eq!(early.status, 103);
+    assert_eq!(early.head.matches("\r\nLink: aaa").count(), FIELDS);
+    assert_eq!(client.head().unwrap().status, 100);
+    client.send(b"abc").unwrap();
+    assert_eq!(client.answer().unwrap().text(), "got");
 }
