@@ -2,13 +2,14 @@
 //! the other's full pipe.
 
 use std::io;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use rt::Deadline;
 
 use super::error_lines::ErrorLines;
+use super::left_errors;
 use super::program::Program;
 
 /// Bytes that are read at once.
@@ -169,19 +170,23 @@ impl<S: Source> Exchange<S> {
         }
     }
 
-    /// Reads messages once. The last line may have no end.
+    /// Lets the program go, whose output has ended. What it has left running may still write
+    /// messages; nothing waits for them.
+    pub fn leave(mut self) {
+        self.program.finish();
+        let Exchange { mut program, lines, logs_errors, timeout, .. } = self;
+        if let Some(errors) = program.errors.take() {
+            left_errors::follow(errors, lines, logs_errors, timeout);
+        }
+    }
+
+    /// Reads messages once.
     fn poll_error_bytes(&mut self, cx: &mut Context<'_>, deadline: Deadline) -> Poll<()> {
         let Some(errors) = &mut self.program.errors else { return Poll::Ready(()) };
-        let buffer = &mut self.lines.buffer;
-        buffer.reserve(READ_BYTES);
-        match errors.poll_read(cx, buffer, deadline) {
-            Poll::Ready(Ok(1..)) if self.logs_errors => self.lines.log_whole(),
-            Poll::Ready(Ok(1..)) => self.lines.buffer.clear(),
-            Poll::Ready(Ok(0) | Err(_)) => {
-                self.program.errors = None;
-                self.lines.log_rest();
-            }
-            Poll::Pending => return Poll::Pending,
+        let lines = &mut self.lines;
+        let is_open = ready!(left_errors::poll(errors, lines, self.logs_errors, cx, deadline));
+        if !is_open {
+            self.program.errors = None;
         }
         Poll::Ready(())
     }

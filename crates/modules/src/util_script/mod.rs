@@ -5,6 +5,7 @@ pub(crate) mod environment;
 pub(crate) mod error_lines;
 pub(crate) mod exchange;
 pub(crate) mod head;
+mod left_errors;
 pub(crate) mod program;
 pub(crate) mod prompt;
 pub(crate) mod redirect;

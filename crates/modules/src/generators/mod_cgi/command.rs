@@ -49,5 +49,7 @@ pub(crate) async fn run(request: &Request, command: &[u8]) -> io::Result<Body> {
     let lines = ErrorLines::new(request, module, ERROR_LINE, &request.resource.filename);
     let timeout = timeout.unwrap_or_else(|| request.host.core.timeout());
     let upload = Upload::new(BodyIn::default(), 0);
-    Ok(Output::body(Conversation::new(upload, program, executed, lines, timeout)).await)
+    let mut conversation = Conversation::new(upload, program, executed, lines, timeout);
+    conversation.awaits_errors = module == Cgi::FILE;
+    Ok(Output::body(conversation).await)
 }

@@ -35,6 +35,8 @@ pub(super) struct Conversation {
     pub executed: Vec<u8>,
     /// Its messages in `ScriptLog`.
     pub messages: Option<Rc<Messages>>,
+    /// Whether it ends with the standard error of the program, not with its output.
+    pub awaits_errors: bool,
 }
 
 /// A request's body on its way to the program.
@@ -100,7 +102,7 @@ impl Conversation {
         timeout: Duration,
     ) -> Conversation {
         let exchange = Exchange::new(upload, program, (lines, true), timeout);
-        Conversation { exchange, executed, messages: None }
+        Conversation { exchange, executed, messages: None, awaits_errors: true }
     }
 
     /// Writes the program's messages into `ScriptLog`, too.
@@ -156,14 +158,18 @@ impl Conversation {
         }
     }
 
-    /// Reads the rest of the output and drops it, then the rest of the messages, and lets the
-    /// program go.
+    /// Reads the rest of the output and drops it, then the messages, and lets the program go.
     pub async fn end(mut self) {
         while !self.exchange.has_ended && self.receive().await.is_ok() {
             self.exchange.received.clear();
         }
-        self.exchange.finish_errors().await;
-        self.exchange.program.finish();
+        if self.awaits_errors {
+            self.exchange.finish_errors().await;
+        } else {
+            let exchange = &mut self.exchange;
+            std::future::poll_fn(|cx| Poll::Ready(exchange.poll_errors(cx))).await;
+        }
+        self.exchange.leave();
     }
 
     /// Reads the rest of the output, up to a bound.

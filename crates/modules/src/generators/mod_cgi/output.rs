@@ -65,11 +65,9 @@ impl BodyStream for Output {
         }
         let piece = std::mem::take(&mut exchange.received);
         if exchange.has_ended
-            && let Some(mut exchange) = place.take()
+            && let Some(exchange) = place.take()
         {
-            // Its messages end with it, unless it has left something running.
-            exchange.lines.log_rest();
-            exchange.program.finish();
+            exchange.leave();
         }
         Poll::Ready((!piece.is_empty()).then(|| Ok(Chunk::Bytes(piece.into()))))
     }

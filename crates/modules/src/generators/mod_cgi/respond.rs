@@ -145,6 +145,7 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
             let kept_bytes = if keeps { bound.server.log.buffer } else { 0 };
             let upload = Upload::new(std::mem::take(&mut request.body_in), kept_bytes);
             let mut conversation = Conversation::new(upload, program, executed, lines, timeout);
+            conversation.awaits_errors = M::LOGS_ERRORS;
             if M::LOGS_ERRORS
                 && let Some(messages) = Messages::new(&bound.server.log, request)
             {
