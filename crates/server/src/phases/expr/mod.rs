@@ -46,19 +46,22 @@ fn note_names(registry: &Registry, text: &[u8]) {
     }
 }
 
-/// Whether a condition holds for a request; an error of evaluation is a 500.
+/// Whether the condition of a section holds for a request. One that can't be evaluated does not
+/// (`ap_if_walk`); beyond a limit that Apache does not have, the client could choose that, and it is
+/// a 500.
 ///
 /// # Errors
 /// That status, or [`Stop::Later`] if a match has to be made first.
 pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, Stop> {
-    condition(expr, request, &mut Backrefs::new())?.map_err(|why| {
-        // Undecided matches are already logged.
-        if why != EvalError::Undecided {
-            let why = format!("Failed to evaluate <If> condition: {why}");
-            request.log_core(Level::Error, 39, &why, None);
-        }
-        Stop::Status(500)
-    })
+    let why = match condition(expr, request, &mut Backrefs::new())? {
+        Ok(holds) => return Ok(holds),
+        // Such matches are already logged.
+        Err(EvalError::Undecided) => return Err(Stop::Status(500)),
+        Err(why) => why,
+    };
+    let text = format!("Failed to evaluate <If > condition: {why}");
+    request.log_core(Level::Error, 39, &text, None);
+    if why == EvalError::TooLong { Err(Stop::Status(500)) } else { Ok(false) }
 }
 
 /// Whether a condition holds, or why it can't be evaluated ([`Expr::eval_bool`]); `backrefs` holds
