@@ -111,6 +111,9 @@ pub(super) fn attach(
     };
     request.body_in = BodyIn::new(Box::new(Reader(shared.clone())), announced);
     request.body_in.expect_continue(expects_continue);
+    if active.head.flags.has(HeadFlags::CLOSE_AFTER) {
+        request.body_in.leave();
+    }
     Some(shared)
 }
 

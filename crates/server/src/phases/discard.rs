@@ -8,6 +8,9 @@ use crate::request::request_body::BodyError;
 /// Reads and discards the request body (`ap_discard_request_body`). If that fails, Apache has
 /// already merged the fields of the response: the error has none of them.
 pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
+    if request.body_in.is_left() {
+        return Ok(());
+    }
     // Under the status of an error, a client that waits for `100 Continue` is not asked for its
     // body (`ap_http_filter`).
     let is_error = !wire::status::is_success(request.response.status);

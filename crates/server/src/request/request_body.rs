@@ -23,7 +23,10 @@ pub struct BodyIn {
     taken: u64,
     /// Whether the client waits for `100 Continue` before it sends anything.
     expects_continue: bool,
+    /// Whether a client that waited without a body has got `100 Continue`.
     is_continued: bool,
+    /// Whether what nothing needs of it is not read.
+    is_left: bool,
     /// Whether an input filter may change its length.
     is_filtered: bool,
     kept: Kept,
@@ -148,6 +151,16 @@ impl BodyIn {
     /// Whether a client that waited without a body has got `100 Continue`.
     pub fn is_continued(&self) -> bool {
         self.is_continued
+    }
+
+    /// The connection ends after the request: only what is needed of the body is read.
+    pub fn leave(&mut self) {
+        self.is_left = true;
+    }
+
+    /// Whether the rest is not read to keep the connection.
+    pub fn is_left(&self) -> bool {
+        self.is_left
     }
 
     /// Whether the client still waits for `100 Continue`.

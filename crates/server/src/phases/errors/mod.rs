@@ -136,8 +136,8 @@ pub const fn is_reusable_status(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308 | 403 | 404 | 410)
 }
 
-/// Reads the body, so that the connection can be kept. If the body is too long, the response says
-/// that instead.
+/// Reads the body, so that the connection can be kept. If the body is too long or malformed, the
+/// response says that instead.
 async fn after_body(request: &mut Request, status: u16) -> u16 {
     if wire::status::drops_connection(status) || request.body_in.is_empty() {
         return status;
@@ -154,10 +154,7 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
     if is_error && request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         return status;
     }
-    match discard_body(request).await {
-        Err(413) => 413,
-        Ok(()) | Err(_) => status,
-    }
+    discard_body(request).await.err().unwrap_or(status)
 }
 
 /// The `ErrorDocument` of a status, evaluated for a request.
