@@ -23,7 +23,8 @@ pub struct Target<'a> {
     pub fragment: Option<&'a [u8]>,
 }
 
-/// The URI can't be split: a bracket is unclosed, or the port is not a number.
+/// The URI can't be split: a bracket is unclosed, something other than a
+/// port follows it, the port is not a number, or what precedes a colon is no scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Unable to parse URI")]
 pub struct TargetError;
@@ -36,7 +37,15 @@ impl<'a> Target<'a> {
         while let Some(shorter @ [b'/', ..]) = rest.strip_prefix(b"/") {
             rest = shorter;
         }
-        if is_connect { Target::host_and_port(rest) } else { Target::parse(rest) }
+        if is_connect {
+            return Target::host_and_port(rest);
+        }
+        // A colon before the first slash ends a scheme, whatever precedes it.
+        let end = rest.iter().find(|byte| matches!(byte, b':' | b'/'));
+        if end == Some(&b':') && split_scheme(rest).is_none() {
+            return Err(TargetError);
+        }
+        Target::parse(rest)
     }
 
     /// Splits any URI or relative reference (`apr_uri_parse`).
@@ -90,7 +99,11 @@ impl<'a> Target<'a> {
             Some(literal) => {
                 let end = literal.iter().position(|byte| *byte == b']').ok_or(TargetError)?;
                 self.host_is_literal = true;
-                (&literal[..end], &literal[end + 1..])
+                let (host, rest) = (&literal[..end], &literal[end + 1..]);
+                if !matches!(rest.first(), None | Some(b':')) {
+                    return Err(TargetError);
+                }
+                (host, rest)
             }
             None => {
                 let colon = host_and_port.iter().position(|byte| *byte == b':');
