@@ -232,7 +232,8 @@ fn about_server(request: &Request, variable: Variable, out: &mut Vec<u8>) -> boo
         Variable::ServerName => append(Some(request.server_name()), out),
         Variable::ServerPort => put(out, format_args!("{}", request.server_port())),
         Variable::ServerAdmin => {
-            append(request.host.core.server_admin.get().map(Vec::as_slice), out)
+            let own = request.host.core.server_admin.get().map(Vec::as_slice);
+            append(own.or(Some(b"[no address given]")), out)
         }
         Variable::DocumentRoot => append(request.document_root(), out),
         Variable::ServerSoftware => append(Some(request.engine.server.banner.as_bytes()), out),
@@ -281,8 +282,8 @@ fn about_time(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool 
         _ => return false,
     };
     let time_us = match variable {
-        Variable::LastModified if request.resource.file.kind == FileKind::None => return false,
-        Variable::LastModified => request.resource.file.mtime_us,
+        // The handler sets it (`ap_update_mtime`); before that, it is the epoch.
+        Variable::LastModified => request.response.mtime_us.unwrap_or(0),
         _ => request.time_us,
     };
     let Ok(time) = Timestamp::from_microsecond(i64::try_from(time_us).unwrap_or(i64::MAX)) else {
