@@ -219,7 +219,10 @@ async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
         let target = request.with_query(name.to_vec());
         let sub = subrequest::lookup_response(request, &target).await;
         if is_servable(&sub) {
-            return take(dir, request, sub);
+            return match subrequest::may_look_up(request) {
+                true => take(dir, request, sub),
+                false => Verdict::Status(500),
+            };
         }
         let is_last = at + 1 == names.len();
         let status = sub.response.status;
@@ -268,6 +271,9 @@ async fn fall_back(request: &mut Request, target: &[u8]) -> Verdict {
     let target = request.with_query(target.to_vec());
     let sub = subrequest::lookup_response(request, &target).await;
     if is_servable(&sub) {
+        if !subrequest::may_look_up(request) {
+            return Verdict::Status(500);
+        }
         subrequest::fast_redirect(request, sub);
         return Verdict::Ok;
     }
