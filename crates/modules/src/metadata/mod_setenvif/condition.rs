@@ -103,7 +103,8 @@ pub(super) fn plain_text(regex: &[u8]) -> Option<Vec<u8>> {
         escaped = false;
         text.push(*byte);
     }
-    (!escaped).then_some(text)
+    // A lone backslash at the end escapes nothing, and is left out.
+    Some(text)
 }
 
 /// A property of a request.
@@ -210,6 +211,6 @@ mod tests {
         assert_eq!(plain_text(b"a\\.b\\\\").as_deref(), Some(&b"a.b\\"[..]));
         assert_eq!(plain_text(b"a.b"), None);
         assert_eq!(plain_text(b"\\d"), None);
-        assert_eq!(plain_text(b"a\\"), None);
+        assert_eq!(plain_text(b"a\\").as_deref(), Some(&b"a"[..]));
     }
 }
