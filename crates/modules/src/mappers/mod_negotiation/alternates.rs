@@ -86,7 +86,7 @@ pub(super) fn list(variants: &[Variant]) -> Vec<u8> {
     for variant in variants {
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
         let (mut link, mut name) = (Vec::new(), Vec::new());
-        wire::escape::path(&mut link, &variant.file_name);
+        wire::escape::path_segment(&mut link, &variant.file_name);
         wire::escape::html(&mut name, &variant.file_name);
         let mut about = Vec::new();
         wire::escape::html(&mut about, &variant.description);
@@ -147,5 +147,7 @@ mod tests {
     fn file_names_are_text_in_the_list() {
         let page = list(&[variant("<x>", "text/html")]);
         assert!(!bstr::ByteSlice::contains_str(page.as_slice(), "<x>"));
+        let page = list(&[variant("../x/a.html", "text/html")]);
+        assert!(bstr::ByteSlice::contains_str(page.as_slice(), "\"..%2fx%2fa.html\""));
     }
 }

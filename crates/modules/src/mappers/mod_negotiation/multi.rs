@@ -93,6 +93,8 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
         let directory = etag::of_file(&info, EtagParts::MTIME, request.time_us);
         request.keep(VariantsTag::of(&directory, request.kept()));
     }
+    // Those of one quality stay in the order of their names (`variantsortf`).
+    all.sort_by(|a, b| b.source_quality.total_cmp(&a.source_quality));
     let on_disk = all.len();
     Ok(Some(Variants { all, on_disk }))
 }
