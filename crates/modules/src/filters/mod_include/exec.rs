@@ -11,7 +11,7 @@ use wire::Method;
 use super::page::Page;
 use super::parse::Element;
 use super::substitute::Unset;
-use super::{entity, include};
+use super::{entity, include, variables};
 use crate::generators::mod_cgi::command;
 
 /// The longest command (`MAX_STRING_LEN`).
@@ -74,12 +74,13 @@ async fn run_command(page: &mut Page<'_>, command: &[u8]) -> std::io::Result<()>
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
     add_variables(&mut page.request).await;
+    variables::add_query(&mut page.request);
     let body = command::run(&page.request, command).await?;
     include::add(page, body).await;
     Ok(())
 }
 
-/// The path behind the page and the query, escaped for a shell.
+/// The path behind the page, escaped for a shell.
 ///
 /// Source: `add_ssi_vars`
 async fn add_variables(request: &mut Request) {

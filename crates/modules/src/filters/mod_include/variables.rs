@@ -87,12 +87,16 @@ async fn set_all(request: &mut Request) -> Known {
             Known { lazy: [true; LAZY.len()], set: Vec::new() }
         }
     };
-    if let Some(query) = request.query().map(<[u8]>::to_vec) {
-        request.env.set(b"QUERY_STRING", &query);
-        let unescaped = shell_escaped(&coding::unescaped(query));
-        request.env.set(b"QUERY_STRING_UNESCAPED", &unescaped);
-    }
+    add_query(request);
     known
+}
+
+/// The request's query, if it has one: an included page has left its own.
+pub fn add_query(request: &mut Request) {
+    let Some(query) = request.query().map(<[u8]>::to_vec) else { return };
+    request.env.set(b"QUERY_STRING", &query);
+    let unescaped = shell_escaped(&coding::unescaped(query));
+    request.env.set(b"QUERY_STRING_UNESCAPED", &unescaped);
 }
 
 /// Returns the variables to the page around. Without one, a pure response keeps those of `before`
