@@ -31,6 +31,9 @@ pub(super) fn encode(values: &mut Values) -> Vec<u8> {
 /// a value removes it.
 pub(super) fn decode(text: &[u8], values: &mut Values) {
     for pair in text.split(|byte| *byte == b'&') {
+        // As for `strtok`, nothing precedes the first equals sign.
+        let start = pair.iter().position(|byte| *byte != b'=').unwrap_or(pair.len());
+        let pair = pair.get(start..).unwrap_or_default();
         let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
         let (key, value) = pair.split_at(at);
         let value = value.get(1..).unwrap_or_default();
