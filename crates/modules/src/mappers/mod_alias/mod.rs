@@ -101,7 +101,7 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> 
     }
     matching::settle(request, move |request| {
         if let Some(found) = find_redirect(alias.dir, &alias.server.redirects, request)? {
-            return Ok(Verdict::Status(answer(alias.dir, request, found)));
+            return Ok(Verdict::Status(answer(alias.dir, request, found, 674)));
         }
         let Some(file) = find_file(alias, request)? else { return Ok(Verdict::Declined) };
         request.resource.canonical_filename.clone_from(&file);
@@ -114,8 +114,9 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> 
 fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> {
     matching::settle(request, move |request| {
         let found = find_redirect(alias.dir, &alias.dir.redirects, request)?;
-        Ok(found
-            .map_or(Verdict::Declined, |found| Verdict::Status(answer(alias.dir, request, found))))
+        Ok(found.map_or(Verdict::Declined, |found| {
+            Verdict::Status(answer(alias.dir, request, found, 676))
+        }))
     })
 }
 
@@ -165,8 +166,9 @@ fn record(request: &Request, span: Span) {
     }
 }
 
-/// Sets `Location` if the status has a target, and returns the status of the response.
-fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -> u16 {
+/// Sets `Location` if the status has a target, and returns the status of the response. `number` is
+/// that of the message about a target that is no URL.
+fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found, number: u32) -> u16 {
     if !wire::status::is_redirect(status) {
         return status;
     }
@@ -178,7 +180,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -
         let (uri, target) = (bstr::BStr::new(&request.resource.uri), bstr::BStr::new(&target));
         request.log::<Alias>(
             Level::Error,
-            674,
+            number,
             format_args!(
                 "cannot redirect '{uri}' to '{target}'; target is not a valid absoluteURI or \
                  abs_path"
