@@ -282,14 +282,23 @@ fn about_time(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool 
         _ => return false,
     };
     let time_us = match variable {
-        // The handler sets it (`ap_update_mtime`); before that, it is the epoch.
-        Variable::LastModified => request.response.mtime_us.unwrap_or(0),
+        Variable::LastModified => modified_us(request),
         _ => request.time_us,
     };
     let Ok(time) = Timestamp::from_microsecond(i64::try_from(time_us).unwrap_or(i64::MAX)) else {
         return false;
     };
     put(out, format_args!("{}", time.to_zoned(TimeZone::system()).strftime(format)))
+}
+
+/// The time that the handler has set (`ap_update_mtime`); before that, it is the epoch. A response
+/// from the cache that has a file is the default handler's.
+fn modified_us(request: &Request) -> u64 {
+    let file = &request.resource.file;
+    let is_of_file = request.given.is_some()
+        && file.kind == FileKind::Regular
+        && (wire::status::is_success(request.response.status) || request.response.status == 304);
+    request.response.mtime_us.or(is_of_file.then_some(file.mtime_us)).unwrap_or(0)
 }
 
 fn owner(request: &Request, user: bool, out: &mut Vec<u8>) -> bool {
