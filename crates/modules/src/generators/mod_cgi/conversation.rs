@@ -167,7 +167,11 @@ impl Conversation {
             self.exchange.finish_errors().await;
         } else {
             let exchange = &mut self.exchange;
-            std::future::poll_fn(|cx| Poll::Ready(exchange.poll_errors(cx))).await;
+            let read = |cx: &mut Context<'_>| {
+                exchange.poll_errors(cx);
+                Poll::Ready(())
+            };
+            std::future::poll_fn(read).await;
         }
         self.exchange.leave();
     }
