@@ -215,7 +215,7 @@ fn take(request: &mut Request, user: &[u8], rest: &[u8], folder: &[u8]) -> Verdi
     set_context(request, Some(&[b"/~", user].concat()), Some(folder));
     // No note: mod_headers copies fields of the client into those (CVE-2025-66200).
     request.keep(UserdirUser(user.to_vec()));
-    // The walk makes it canonical; a TRACE, which is not mapped to storage, is logged as it is here.
+    // The walk makes it canonical; a TRACE, which is not mapped to storage, is logged as it is.
     request.resource.filename = if file.starts_with(b"/") { file } else { canonical.clone() };
     request.resource.canonical_filename = canonical;
     Verdict::Ok

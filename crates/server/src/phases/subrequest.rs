@@ -219,8 +219,8 @@ fn query_of_name(name: &[u8]) -> Option<Vec<u8>> {
     uri.get(mark + 1..).map(<[u8]>::to_vec)
 }
 
-/// Whether a rule may look something up, or a file take its folder's place: at the limit of internal
-/// redirects it may not, and the log says so (`ap_is_recursion_limit_exceeded`).
+/// Whether a rule may look something up, or a file take its folder's place: at the limit of
+/// internal redirects it may not, and the log says so (`ap_is_recursion_limit_exceeded`).
 pub fn may_look_up(request: &Request) -> bool {
     let most = request.host.core.max_internal_redirects();
     let may = request.depth.redirects < most;

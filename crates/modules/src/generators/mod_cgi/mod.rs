@@ -56,8 +56,8 @@ trait Kind: Module<Server = Settings, Dir = Directory> {
     const NOT_STARTED: u32;
     /// The message for a body that can't be read.
     const UNREAD: u32;
-    /// Whether the response waits for the end of standard error, and `ScriptLog` has its lines, too:
-    /// mod_cgid's daemon keeps them.
+    /// Whether the response waits for the end of standard error, and `ScriptLog` has its lines,
+    /// too: mod_cgid's daemon keeps them.
     const LOGS_ERRORS: bool;
 }
 

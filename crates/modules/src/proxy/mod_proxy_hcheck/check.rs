@@ -66,7 +66,7 @@ impl Check<'_> {
     async fn responds(&self, stream: &mut Stream) -> io::Result<bool> {
         let Some((method, request)) = request(self.worker, self.method) else { return Ok(false) };
         self.write(stream, &request).await?;
-        // One time for the whole response: one that drips would occupy the check for ever.
+        // One time for the whole response: one that drips would occupy the check forever.
         let by = stream.handle().deadline(self.timeout);
         let mut received = Vec::new();
         let end = loop {

@@ -339,9 +339,9 @@ async fn read_head(
                 }
                 ResponseProgress::Done { consumed } => {
                     count_status_line(exchange, input);
-                    let framing = head.framing(input, exchange.request.head.header_only);
-                    let framing =
-                        framing.map_err(|found| Failed::Status(refuse(exchange, &found)))?;
+                    let framing = head
+                        .framing(input, exchange.request.head.header_only)
+                        .map_err(|found| Failed::Status(refuse(exchange, &found)))?;
                     let is_unsent = is_cut || waits.is_some();
                     return Ok(Begun { buffers, consumed, framing, is_unsent });
                 }

@@ -47,8 +47,8 @@ fn note_names(registry: &Registry, text: &[u8]) {
 }
 
 /// Whether the condition of a section holds for a request. One that can't be evaluated does not
-/// (`ap_if_walk`); beyond a limit that Apache does not have, the client could choose that, and it is
-/// a 500.
+/// (`ap_if_walk`); beyond a limit that Apache does not have, the client could choose that, and it
+/// is a 500.
 ///
 /// # Errors
 /// That status, or [`Stop::Later`] if a match has to be made first.
