@@ -14,14 +14,17 @@ mod labels;
 mod lines;
 #[path = "../../crates/modules/src/filters/mod_sed/list.rs"]
 mod list;
+#[allow(dead_code)]
 #[path = "../../crates/modules/src/filters/mod_sed/machine.rs"]
 mod machine;
+#[allow(dead_code)]
 #[path = "../../crates/modules/src/filters/mod_sed/output.rs"]
 mod output;
 #[path = "../../crates/modules/src/filters/mod_sed/parser.rs"]
 mod parser;
 #[path = "../../crates/modules/src/filters/mod_sed/pattern.rs"]
 mod pattern;
+#[allow(dead_code)]
 #[path = "../../crates/modules/src/filters/mod_sed/script.rs"]
 mod script;
 #[path = "../../crates/modules/src/filters/mod_sed/search.rs"]

@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use wire::Table;
 
 // By their source: the crate around them has no part in this, and would be instrumented too.
+#[allow(dead_code)]
 #[path = "../../crates/modules/src/atoi.rs"]
 mod atoi;
 #[path = "../../crates/modules/src/session/mod_session/coding.rs"]

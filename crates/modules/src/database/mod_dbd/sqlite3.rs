@@ -109,7 +109,7 @@ fn real(number: f64) -> String {
         let short = text.trim_end_matches('0');
         if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
     };
-    if (-4..15).contains(&exponent) {
+    if (-4..=15).contains(&exponent) {
         let places = usize::try_from(14 - exponent).unwrap_or(0);
         let plain = format!("{number:.places$}");
         return if plain.contains('.') { trimmed(&plain) } else { format!("{plain}.0") };

@@ -324,18 +324,17 @@ async fn read_head(
             match parser.parse(head, input, &rules) {
                 ResponseProgress::NeedMore => break,
                 ResponseProgress::Interim { consumed } => {
-                    let says_continue = head.status == 100;
                     count_status_line(exchange, input);
                     interim::forward(exchange, head, input);
-                    input.drain(..consumed);
-                    head.clear();
-                    parser.next();
-                    if says_continue && waits.take().is_some() {
+                    if head.status == 100 && waits.take().is_some() {
                         // Reading it tells the client to continue, if that waits.
                         let stream = &mut backend.stream;
                         let sent = body.send_rest(exchange.request, stream, timeout).await;
                         is_cut = is_broken(exchange, sent)?.is_some();
                     }
+                    input.drain(..consumed);
+                    head.clear();
+                    parser.next();
                 }
                 ResponseProgress::Done { consumed } => {
                     count_status_line(exchange, input);
