@@ -239,7 +239,7 @@ async fn redirect(request: &mut Request, path: &[u8]) {
     }
     request.head.method = Method::GET;
     request.head.method_name = Cow::Borrowed(b"GET");
-    if request.body_in.expects_continue() {
+    if request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         // The document's handler must not read the body, which the error has made useless.
         request.body_in = BodyIn::default();
     }
