@@ -261,6 +261,7 @@ fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
 /// Takes over the fields that a subrequest set for the client.
 fn overlay(request: &mut Request, sub: &Request) {
     use wire::table::Overlap;
+    request.fork_error_fields();
     request.notes.overlap(&sub.notes, Overlap::Set);
     request.response.headers_out.overlap(&sub.response.headers_out, Overlap::Set);
     request.response.err_headers_out.overlap(&sub.response.err_headers_out, Overlap::Set);

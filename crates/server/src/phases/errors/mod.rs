@@ -266,6 +266,22 @@ pub fn restore_methods(request: &mut Request) {
     }
 }
 
+/// Marks a request whose error fields are no longer those of the request that it was redirected
+/// from.
+struct OwnFields;
+
+impl Request {
+    /// Gives the request error fields of its own (`apr_table_overlay`).
+    pub fn fork_error_fields(&mut self) {
+        if self.kept::<OwnFields>().is_none()
+            && let Some(prev) = &mut self.prev
+        {
+            prev.response.err_headers_out = self.response.err_headers_out.clone();
+            self.keep(OwnFields);
+        }
+    }
+}
+
 async fn recursive(request: &mut Request, first: u16, second: u16) {
     while let Some(prev) = request.prev.take() {
         if prev.response.status == 200 {
@@ -276,7 +292,9 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         // challenge, also belong to the first.
         let fields = std::mem::take(&mut request.response.err_headers_out);
         let mut failed = std::mem::replace(request, *prev);
-        request.response.err_headers_out = fields;
+        if failed.kept::<OwnFields>().is_none() {
+            request.response.err_headers_out = fields;
+        }
         // The document's failure is part of the response, and what it depends on as well.
         request.depends.trace = failed.depends.trace.take();
         request.depends.pure = false;
