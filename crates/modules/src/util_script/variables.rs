@@ -125,11 +125,7 @@ fn add_server(request: &Request, added: &mut Table) {
     added.add(b"SERVER_SIGNATURE", &errors::signature(request, b""));
     added.add(b"SERVER_SOFTWARE", request.engine.server.software.as_bytes());
     let mut name = Vec::new();
-    let bare = request.server_name();
-    match bare.contains(&b':') && bare.first() != Some(&b'[') {
-        true => wire::escape::html(&mut name, &[b"[", bare, b"]"].concat()),
-        false => wire::escape::html(&mut name, bare),
-    }
+    wire::escape::html(&mut name, &request.server_name_for_url());
     added.add(b"SERVER_NAME", &name);
     let mut address = Vec::with_capacity(wire::address::LONGEST);
     wire::address::write(&mut address, request.own_address().to_canonical());

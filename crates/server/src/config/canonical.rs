@@ -3,6 +3,7 @@
 //! Source: `ap_get_server_name`, `ap_get_server_port`, `ap_construct_url` (server/core.c).
 
 use conf::values::{VirtualHostAddress, VirtualHostName};
+use std::borrow::Cow;
 
 use crate::config::build::Build;
 use crate::config::core::CanonicalName;
@@ -120,19 +121,20 @@ impl Request {
         if self.connection.tls.is_some() { 443 } else { 80 }
     }
 
+    /// The server's name as in a URL: an IPv6 address has brackets (`ap_get_server_name_for_url`).
+    pub fn server_name_for_url(&self) -> Cow<'_, [u8]> {
+        let name = self.server_name();
+        match name.contains(&b':') && name.first() != Some(&b'[') {
+            true => Cow::Owned([b"[", name, b"]"].concat()),
+            false => Cow::Borrowed(name),
+        }
+    }
+
     /// The URL of a path on this server (`ap_construct_url`).
     pub fn construct_url(&self, path: &[u8]) -> Vec<u8> {
         let mut url = self.scheme().as_bytes().to_vec();
         url.extend_from_slice(b"://");
-        let name = self.server_name();
-        let bare_v6 = name.contains(&b':') && name.first() != Some(&b'[');
-        if bare_v6 {
-            url.push(b'[');
-        }
-        url.extend_from_slice(name);
-        if bare_v6 {
-            url.push(b']');
-        }
+        url.extend_from_slice(&self.server_name_for_url());
         let port = self.server_port();
         let default = if self.scheme() == "https" { 443 } else { 80 };
         if port != default {

@@ -41,7 +41,6 @@ pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
             let own = request.host.core.server_admin.get().map(Vec::as_slice);
             own.or(Some(b"[no address given]"))
         }
-        Plain::ServerName => Some(request.server_name()),
         Plain::ServerSoftware => Some(request.engine.server.banner.as_bytes()),
         Plain::TheRequest => Some(request.head.request_line.as_slice()),
         _ => return append_made(request, name, out),
@@ -65,6 +64,7 @@ fn append_made(request: &Request, name: Plain, out: &mut Vec<u8>) {
             out.write_all(owner(request, name == Plain::ScriptUser).as_bytes())
         }
         Plain::ServerAddr => write!(out, "{}", address(request.connection.local)),
+        Plain::ServerName => out.write_all(&request.server_name_for_url()),
         Plain::ServerPort => write!(out, "{}", request.server_port()),
         Plain::ServerProtocol => out.write_all(&request.protocol_name()),
         _ => Ok(()),

@@ -229,7 +229,7 @@ fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bo
 
 fn about_server(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
     match variable {
-        Variable::ServerName => append(Some(request.server_name()), out),
+        Variable::ServerName => append(Some(&request.server_name_for_url()), out),
         Variable::ServerPort => put(out, format_args!("{}", request.server_port())),
         Variable::ServerAdmin => {
             let own = request.host.core.server_admin.get().map(Vec::as_slice);
