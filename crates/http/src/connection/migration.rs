@@ -34,7 +34,7 @@ pub struct IdleConnection {
     base_host: Arc<Host>,
     tls: Option<TlsFacts>,
     names: Option<Names>,
-    logname: Option<Box<[u8]>>,
+    logname: Option<Box<bstr::BString>>,
     log_id: Option<[u8; 12]>,
     proxied: Option<Box<Proxied>>,
     responses: u32,

@@ -99,7 +99,7 @@ pub(crate) async fn ask(request: &Request) {
     }
     let user = user_of(request, timeout, client, own).await;
     let user = user.unwrap_or_else(|_| UNKNOWN.to_vec());
-    let _ = request.connection.logname.set(user.into_boxed_slice());
+    let _ = request.connection.logname.set(Box::new(user.into()));
 }
 
 async fn user_of(

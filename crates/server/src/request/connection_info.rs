@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bstr::BString;
 use rt::tls::CertificateDer;
 
 use crate::config::host::Host;
@@ -33,7 +34,7 @@ pub struct ConnectionInfo {
     /// The names of both ends, once one has been looked up.
     pub names: OnceCell<Rc<Names>>,
     /// The user of the connection, once the client's host has been asked (`remote_logname`).
-    pub logname: OnceCell<Box<[u8]>>,
+    pub logname: OnceCell<Box<BString>>,
     /// The identifier in log lines (`%{c}L`), created on first use.
     pub log_id: Cell<Option<[u8; 12]>>,
     /// The stream of a connection of HTTP/2: this is then the request's view of the connection.

@@ -256,7 +256,7 @@ impl Item {
                 number(u64::from(request.connection.keepalives.get().saturating_sub(1)), out);
             }
             Item::RemoteLogname => {
-                return escaped(request.connection.logname.get().map(|name| &**name), out);
+                return escaped(request.connection.logname.get().map(|name| name.as_slice()), out);
             }
             Item::LogId { of_connection: true } => match request.connection.log_id.get() {
                 Some(id) => out.extend_from_slice(&id),

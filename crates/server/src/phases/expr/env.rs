@@ -256,7 +256,7 @@ fn about_client(request: &Request, variable: Variable, out: &mut Vec<u8>) -> boo
         },
         Variable::RemotePort => put(out, format_args!("{}", client.peer.port())),
         Variable::RemoteUser => append(request.user.as_deref(), out),
-        Variable::RemoteIdent => append(client.logname.get().map(|name| &**name), out),
+        Variable::RemoteIdent => append(client.logname.get().map(|name| name.as_slice()), out),
         Variable::ConnRemoteAddr => put(out, format_args!("{}", client.peer.ip().to_canonical())),
         Variable::ConnLogId => append(client.log_id.get().as_ref().map(|id| &id[..]), out),
         Variable::Https => append(on_off(client.tls.is_some()), out),
