@@ -1,16 +1,19 @@
 //! mod_ident: the client's host is asked for the user, and no other request waits meanwhile.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 
 use crate::site::Site;
 
 /// The port of identity servers.
 const PORT: u16 = 113;
 
-/// A site that listens at `address`, from which its clients come then, too.
+/// A site that listens at `address` as well.
 fn site(name: &str, mpm: &str, address: &str, timeout: u64) -> Site {
     let mut site = Site::new(name);
     let port = site.port;
@@ -25,8 +28,14 @@ fn site(name: &str, mpm: &str, address: &str, timeout: u64) -> Site {
     site
 }
 
+/// Asks from `address`, where the site listens.
 fn get(site: &Site, address: &str, path: &str) {
-    let mut client = TcpStream::connect((address, site.port)).unwrap();
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap();
+    let place = |port| SockaddrIn::from(SocketAddrV4::new(address.parse().unwrap(), port));
+    bind(socket.as_raw_fd(), &place(0)).unwrap();
+    connect(socket.as_raw_fd(), &place(site.port)).unwrap();
+    let mut client = TcpStream::from(socket);
     write!(client, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
