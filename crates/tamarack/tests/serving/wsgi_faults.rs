@@ -14,6 +14,8 @@ use crate::wsgi::{SCRIPT, configuration, process, under_load};
 
 /// What a request that has nothing to do with a fault may take.
 const USUAL: Duration = Duration::from_millis(100);
+/// Attempts.
+const TRIES: usize = 3;
 
 fn site(name: &str, mpm: &str, options: &str, more: &str) -> Site {
     let mut site = Site::new(name);
@@ -54,18 +56,25 @@ fn slowest_of_others(site: &Site, fault: impl FnOnce()) -> Duration {
     })
 }
 
-/// Runs a fault: others must be as fast as without it, or almost.
-fn assert_others_unharmed(site: &Site, fault: impl FnOnce()) {
+/// Runs a fault: others must be as fast as without it, or almost. A busy machine may stall, but not
+/// each time.
+fn assert_others_unharmed(site: &Site, mut fault: impl FnMut()) {
     for path in ["/other/", "/index.html", "/d/"] {
         assert_eq!(site.get(path).status, 200, "{path}: {}", site.error_log());
     }
-    let before = slowest_of_others(site, || sleep(Duration::from_secs(1)));
-    let with = slowest_of_others(site, fault);
-    // The machine may have become busy meanwhile.
-    let after = slowest_of_others(site, || sleep(Duration::from_secs(1)));
-    let usual = before.max(after);
-    let most = USUAL.max(usual * 2);
-    assert!(with <= most, "{with:?} instead of {usual:?}\n{}", site.error_log());
+    let mut seen = Vec::new();
+    while seen.len() < TRIES {
+        let before = slowest_of_others(site, || sleep(Duration::from_secs(1)));
+        let with = slowest_of_others(site, &mut fault);
+        // The machine may have become busy meanwhile.
+        let after = slowest_of_others(site, || sleep(Duration::from_secs(1)));
+        let usual = before.max(after);
+        if with <= USUAL.max(usual * 2) {
+            return;
+        }
+        seen.push((usual, with));
+    }
+    panic!("the slowest without the fault and with it: {seen:?}\n{}", site.error_log());
 }
 
 const OTHER: &str = "WSGIDaemonProcess other threads=2\n\
