@@ -8,6 +8,17 @@ use crate::request::request_body::BodyError;
 /// Reads and discards the request body (`ap_discard_request_body`). If that fails, Apache has
 /// already merged the fields of the response: the error has none of them.
 pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
+    discard(request).await.map_err(|status| status.unwrap_or(400))
+}
+
+/// The same for an error that has a status already: the status of the response. A connection that
+/// breaks does not change it.
+pub(super) async fn discard_after(request: &mut Request, status: u16) -> u16 {
+    discard(request).await.err().flatten().unwrap_or(status)
+}
+
+/// Fails with the status of what is wrong with the body, without one if the connection is broken.
+async fn discard(request: &mut Request) -> Result<(), Option<u16>> {
     if request.body_in.is_left() {
         return Ok(());
     }
@@ -20,11 +31,11 @@ pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
     while let Some(piece) = request.body_in.next().await {
         match piece {
             Ok(_) => {}
-            Err(BodyError::Io(_)) => return Err(400),
+            Err(BodyError::Io(_)) => return Err(None),
             Err(error) => {
                 request.keep(errors::FailedInFilter);
                 request.response.err_headers_out.clear();
-                return Err(error.status(request));
+                return Err(Some(error.status(request)));
             }
         }
     }

@@ -17,7 +17,7 @@ use wire::Method;
 use crate::api::hooks::Phase;
 use crate::config::core::ErrorDocument;
 use crate::log::Level;
-use crate::phases::discard::discard_body;
+use crate::phases::discard::discard_after;
 use crate::phases::expr;
 use crate::phases::process;
 use crate::phases::redirect;
@@ -154,7 +154,7 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
     if is_error && request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         return status;
     }
-    discard_body(request).await.err().unwrap_or(status)
+    discard_after(request, status).await
 }
 
 /// The `ErrorDocument` of a status, evaluated for a request.
