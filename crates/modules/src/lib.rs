@@ -22,6 +22,7 @@ pub mod missing;
 pub mod mpm;
 pub mod proxy;
 mod random;
+mod sdbm;
 pub mod session;
 pub mod slotmem;
 pub mod ssl;

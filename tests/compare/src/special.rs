@@ -75,13 +75,22 @@ pub fn add(files: &mut Vec<File>, random: &mut Random, folders: &[String]) {
     }
 }
 
-/// The only page of an SDBM file. A long key, which no request has, makes all offsets ASCII.
+/// The only page of an SDBM file. Long keys, which no request has, make all offsets ASCII.
 pub fn sdbm(pairs: &[(&str, &str)]) -> String {
     const PAGE_BYTES: usize = 1024;
-    let long = "-".repeat(PAGE_BYTES - 0x37f);
-    let words = [long.as_str(), ""].into_iter();
-    let words: Vec<&str> =
-        words.chain(pairs.iter().flat_map(|&(key, value)| [key, value])).collect();
+    let (mut words, mut at): (Vec<String>, usize) = (Vec::new(), PAGE_BYTES);
+    for (key, value) in pairs {
+        let lowest = at - key.len() - value.len();
+        if lowest / 128 % 2 == 1 || lowest / 256 < at / 256 || at == PAGE_BYTES {
+            // The highest offset below whose low byte is a letter of ASCII, and has room for both.
+            let next = (at - 1) / 256 * 256 + 0x7f;
+            let next = if next < at { next } else { next - 256 };
+            words.extend(["-".repeat(at - next), String::new()]);
+            at = next;
+        }
+        at -= key.len() + value.len();
+        words.extend([(*key).to_owned(), (*value).to_owned()]);
+    }
     let number = |number: usize| [(number & 0xff) as u8 as char, (number >> 8) as u8 as char];
     let mut page: String = number(words.len()).iter().collect();
     let mut at = PAGE_BYTES;
@@ -90,7 +99,7 @@ pub fn sdbm(pairs: &[(&str, &str)]) -> String {
         page.extend(number(at));
     }
     page.push_str(&"\0".repeat(at.saturating_sub(page.len())));
-    page.extend(words.iter().rev().copied());
+    page.extend(words.iter().rev().map(String::as_str));
     page
 }
 
@@ -142,5 +151,8 @@ mod tests {
         let page = sdbm(&[("key", "value"), ("k", "v")]);
         assert_eq!((page.len(), page.is_ascii()), (1024, true));
         assert!(page.starts_with("\u{6}\0\u{7f}\u{3}\u{7f}\u{3}") && page.contains("vkvaluekey"));
+        let long = "v".repeat(40);
+        let page = sdbm(&[("a", &long), ("b", &long), ("c", &long), ("d", &long), ("e", &long)]);
+        assert_eq!((page.len(), page.is_ascii()), (1024, true));
     }
 }

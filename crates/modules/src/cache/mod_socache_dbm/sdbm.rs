@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The size of a page (`PBLKSIZ`).
-const PAGE_BYTES: usize = 1024;
+use crate::sdbm::{PAGE_BYTES, pairs};
+
 /// The size of a block of the directory (`DBLKSIZ`).
 const BLOCK_BYTES: usize = 4096;
 /// The most bytes of a key and its value (`PAIRMAX`).
@@ -144,22 +145,11 @@ impl Sdbm {
 }
 
 impl Page {
-    /// The pairs, as far as they are whole.
+    /// The pairs; none of a page that is not valid.
     fn parse(bytes: &[u8; PAGE_BYTES]) -> Page {
-        let number = |at: usize| -> Option<usize> {
-            let pair = bytes.get(2 * at..2 * at + 2)?;
-            usize::try_from(i16::from_ne_bytes(pair.try_into().ok()?)).ok()
-        };
-        let (mut pairs, mut end) = (Vec::new(), PAGE_BYTES);
-        for at in (1..number(0).unwrap_or(0)).step_by(2) {
-            let (Some(key), Some(value)) = (number(at), number(at + 1)) else { break };
-            let (Some(key_text), Some(text)) = (bytes.get(key..end), bytes.get(value..key)) else {
-                break;
-            };
-            pairs.push((key_text.to_vec(), text.to_vec()));
-            end = value;
-        }
-        Page(pairs)
+        let text = |place: Range<usize>| bytes.get(place).unwrap_or_default().to_vec();
+        let pairs = pairs(bytes).unwrap_or_default().into_iter();
+        Page(pairs.map(|(key, value)| (text(key), text(value))).collect())
     }
 
     /// Whether it has room for its pairs and their offsets (`fitpair`).

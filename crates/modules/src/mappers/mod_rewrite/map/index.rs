@@ -7,11 +7,10 @@ use std::ops::Range;
 
 use conf::word::is_blank;
 
+use crate::sdbm::{PAGE_BYTES, pairs};
+
 /// A longer line of a text file continues as the next one (`REWRITE_MAX_TXT_MAP_LINE`).
 const LINE_BYTES: usize = 1024;
-
-/// The size of a page (`PBLKSIZ`).
-const PAGE_BYTES: usize = 1024;
 
 /// A map's sorted keys with their values.
 #[derive(Debug, Default)]
@@ -46,19 +45,12 @@ impl Index {
         Index::of(text, entries)
     }
 
-    /// Indexes the page file of SDBM. An invalid file has no keys.
+    /// Indexes the page file of SDBM. An invalid page has no keys.
     pub fn of_pages(text: Vec<u8>) -> Index {
         let mut entries = Vec::new();
         for (number, page) in text.chunks_exact(PAGE_BYTES).enumerate() {
-            let offsets: Vec<usize> = offsets(page);
-            let mut end = PAGE_BYTES;
-            for pair in offsets.chunks_exact(2) {
-                let [key, value] = *pair else { continue };
-                if value > key || key > end {
-                    break;
-                }
-                entries.extend(Entry::new(number * PAGE_BYTES, key..end, value..key));
-                end = value;
+            for (key, value) in pairs(page).unwrap_or_default() {
+                entries.extend(Entry::new(number * PAGE_BYTES, key, value));
             }
         }
         Index::of(text, entries)
@@ -109,16 +101,6 @@ fn words(line: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let key = find(0, true)?;
     let value = find(key, false)?;
     Some((0..key, value..find(value, true).unwrap_or(line.len())))
-}
-
-/// The table of offsets at the start of a page.
-fn offsets(page: &[u8]) -> Vec<usize> {
-    let mut numbers = page.chunks_exact(2).filter_map(|pair| {
-        let number = i16::from_ne_bytes(pair.try_into().ok()?);
-        usize::try_from(number).ok()
-    });
-    let count = numbers.next().unwrap_or(0);
-    numbers.take(count).collect()
 }
 
 #[cfg(test)]
