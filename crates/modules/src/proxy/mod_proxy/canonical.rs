@@ -81,6 +81,46 @@ pub fn is_visible(text: &[u8]) -> bool {
     text.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
 }
 
+/// Appends a path that goes on as it came; `number` is the message that says why it must not.
+///
+/// # Errors
+/// The status of the response.
+pub fn write_literal<M: Module>(
+    request: &Request,
+    number: u32,
+    path: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), u16> {
+    if !is_visible(path) {
+        let text = format_args!("To be forwarded path contains control characters or spaces");
+        request.log::<M>(Level::Error, number, text);
+        return Err(403);
+    }
+    out.extend_from_slice(path);
+    Ok(())
+}
+
+/// Appends the query of a request; `number` is the message that says why it must not go on.
+///
+/// # Errors
+/// The status of the response.
+pub fn write_query<M: Module>(
+    request: &Request,
+    number: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), u16> {
+    let Some(query) = request.query() else { return Ok(()) };
+    if !is_visible(query) {
+        let text =
+            format_args!("To be forwarded query string contains control characters or spaces");
+        request.log::<M>(Level::Error, number, text);
+        return Err(403);
+    }
+    out.push(b'?');
+    out.extend_from_slice(query);
+    Ok(())
+}
+
 /// Appends a decoded path, escaped. Under `AllowEncodedSlashes NoDecode` an escaped slash stays
 /// one, and `None` is returned for a `%` without two hexadecimal digits.
 pub fn write_path(request: &Request, path: &[u8], out: &mut Vec<u8>) -> Option<()> {

@@ -1,10 +1,11 @@
 //! The canonical form of URLs. Source: `proxy_ajp_canon`, `ap_proxy_canonenc_ex`.
 
-use server::log::Level;
 use server::request::Request;
 
 use super::{Ajp, ProxyAjp};
-use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, parse, write_origin, write_path};
+use crate::proxy::mod_proxy::canonical::{
+    is_literal, parse, write_literal, write_origin, write_path, write_query,
+};
 use crate::proxy::mod_proxy::scheme::Scheme;
 use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
 
@@ -13,27 +14,15 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
     let path = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     // A raw path has its query.
     let is_raw = request.notes.contains(NOT_CANONICAL);
-    let query = if is_raw { None } else { request.query() };
-    let mut out = Vec::with_capacity(url.len() + query.map_or(0, <[u8]>::len) + 16);
+    let mut out = Vec::with_capacity(url.len() + request.query().map_or(0, <[u8]>::len) + 16);
     write_origin(&mut out, parts, Ajp.default_port());
     if is_literal(request) {
-        if !is_visible(path) {
-            let text = format_args!("To be forwarded path contains control characters or spaces");
-            request.log::<ProxyAjp>(Level::Error, 10418, text);
-            return Err(403);
-        }
-        out.extend_from_slice(path);
+        write_literal::<ProxyAjp>(request, 10418, path, &mut out)?;
     } else {
         write_path(request, path, &mut out).ok_or(400u16)?;
     }
-    let Some(query) = query else { return Ok(out) };
-    if !is_visible(query) {
-        let text =
-            format_args!("To be forwarded query string contains control characters or spaces");
-        request.log::<ProxyAjp>(Level::Error, 10406, text);
-        return Err(403);
+    if !is_raw {
+        write_query::<ProxyAjp>(request, 10406, &mut out)?;
     }
-    out.push(b'?');
-    out.extend_from_slice(query);
     Ok(out)
 }

@@ -3,11 +3,12 @@
 //! Source: `proxy_http_canon`, `ap_proxy_canonenc_ex`.
 
 use bstr::ByteSlice;
-use server::log::Level;
 use server::request::{Proxied, Request};
 
 use super::ProxyHttp;
-use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, parse, write_origin, write_path};
+use crate::proxy::mod_proxy::canonical::{
+    is_literal, parse, write_literal, write_origin, write_path, write_query,
+};
 use crate::proxy::mod_proxy::target::split_at_text;
 use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
 
@@ -28,25 +29,13 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
     write_origin(&mut out, parts, if is_tls { 443 } else { 80 });
     let is_forward = request.resource.proxied == Proxied::Forward;
     let is_raw = is_forward || request.notes.contains(NOT_CANONICAL);
-    let is_literal = is_forward || is_literal(request);
-    match is_literal {
-        true => out.extend_from_slice(path),
+    match is_forward || is_literal(request) {
+        true => write_literal::<ProxyHttp>(request, 10415, path, &mut out)?,
         false => write_path(request, path, &mut out).ok_or(400u16)?,
     }
-    if is_literal && !is_visible(path) {
-        let text = format_args!("To be forwarded path contains control characters or spaces");
-        request.log::<ProxyHttp>(Level::Error, 10415, text);
-        return Err(403);
+    if !is_raw {
+        write_query::<ProxyHttp>(request, 10408, &mut out)?;
     }
-    let Some(query) = (if is_raw { None } else { request.query() }) else { return Ok(out) };
-    if !is_visible(query) {
-        let text =
-            format_args!("To be forwarded query string contains control characters or spaces");
-        request.log::<ProxyHttp>(Level::Error, 10408, text);
-        return Err(403);
-    }
-    out.push(b'?');
-    out.extend_from_slice(query);
     Ok(out)
 }
 

@@ -1,10 +1,11 @@
 //! The canonical form of URLs. Source: `proxy_wstunnel_canon`.
 
-use server::log::Level;
 use server::request::Request;
 
 use super::ProxyWstunnel;
-use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, parse, write_origin, write_path};
+use crate::proxy::mod_proxy::canonical::{
+    is_literal, parse, write_literal, write_origin, write_path, write_query,
+};
 use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
 
 /// The canonical form of `url`, whose scheme has a default port.
@@ -18,22 +19,11 @@ pub(super) fn canonical(request: &mut Request, url: &[u8], port: u16) -> Result<
     write_origin(&mut out, parts, port);
     if !is_literal(request) {
         write_path(request, path, &mut out).ok_or(400u16)?;
-    } else if is_visible(path) {
-        out.extend_from_slice(path);
     } else {
-        let text = format_args!("To be forwarded path contains control characters or spaces");
-        request.log::<ProxyWstunnel>(Level::Error, 10419, text);
-        return Err(403);
+        write_literal::<ProxyWstunnel>(request, 10419, path, &mut out)?;
     }
-    let is_raw = request.notes.contains(NOT_CANONICAL);
-    let Some(query) = (if is_raw { None } else { request.query() }) else { return Ok(out) };
-    if !is_visible(query) {
-        let text =
-            format_args!("To be forwarded query string contains control characters or spaces");
-        request.log::<ProxyWstunnel>(Level::Error, 10409, text);
-        return Err(403);
+    if !request.notes.contains(NOT_CANONICAL) {
+        write_query::<ProxyWstunnel>(request, 10409, &mut out)?;
     }
-    out.push(b'?');
-    out.extend_from_slice(query);
     Ok(out)
 }
