@@ -20,6 +20,7 @@ pub mod fault;
 pub mod forward;
 pub mod growth;
 mod interpolate;
+pub mod late_log;
 pub mod lbmethod;
 mod mapping;
 mod measured;

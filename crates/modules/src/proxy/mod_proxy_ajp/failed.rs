@@ -1,26 +1,18 @@
 //! Why a request has no response of the container, in Apache's words.
 
-use std::rc::Rc;
-use std::sync::Arc;
-
-use server::connection_info::ConnectionInfo;
-use server::engine::Engine;
-use server::host::Host;
 use server::log::Level;
-use server::module::Module;
 use server::request::Request;
 use wire::Method;
 
 use super::ProxyAjp;
 use super::conversation::Broken;
 use crate::proxy::mod_proxy::backend::Place;
+use crate::proxy::mod_proxy::late_log::LateLog;
 use crate::proxy::mod_proxy::scheme::Exchange;
 
 /// Where messages about a container go, while the client gets its response.
 pub(super) struct Log {
-    host: Arc<Host>,
-    connection: Rc<ConnectionInfo>,
-    engine: Rc<Engine>,
+    log: LateLog,
     /// The container's address.
     place: String,
 }
@@ -28,13 +20,7 @@ pub(super) struct Log {
 impl Log {
     /// Of an exchange.
     pub fn of(exchange: &Exchange<'_>) -> Log {
-        let request = &*exchange.request;
-        Log {
-            host: request.host.clone(),
-            connection: request.connection.clone(),
-            engine: request.engine.clone(),
-            place: Place::of(exchange.worker).to_string(),
-        }
+        Log { log: LateLog::of(exchange.request), place: Place::of(exchange.worker).to_string() }
     }
 
     /// Logs why a response can't be read.
@@ -56,10 +42,7 @@ impl Log {
     }
 
     fn write(&self, number: u32, text: &str) {
-        let server = &self.engine.server;
-        let (host, connection) = (&self.host, &self.connection);
-        let text = text.as_bytes();
-        server.log_client(host, connection, ProxyAjp::FILE, Level::Error, number, text);
+        self.log.write::<ProxyAjp>(Level::Error, number, text.as_bytes());
     }
 }
 

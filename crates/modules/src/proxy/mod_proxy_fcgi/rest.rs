@@ -2,20 +2,16 @@
 
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use server::body::{BodyStream, Chunk};
-use server::connection_info::ConnectionInfo;
-use server::host::Host;
 use server::log::Level;
-use server::module::Module;
 use server::request::Request;
 
 use super::ProxyFcgi;
 use super::conversation::{Broken, Conversation, Said};
+use crate::proxy::mod_proxy::late_log::LateLog;
 
 /// Bytes that are sent at once, if as many have arrived.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -113,9 +109,7 @@ impl Rest {
 
 /// Where messages of a server go: the log of the request's host.
 pub(super) struct Log {
-    host: Arc<Host>,
-    connection: Rc<ConnectionInfo>,
-    engine: Rc<server::engine::Engine>,
+    log: LateLog,
     /// The server's own port, if it is not the scheme's.
     port: Option<u16>,
 }
@@ -124,12 +118,7 @@ impl Log {
     /// Of a request.
     pub fn of(request: &Request) -> Log {
         let port = request.server_port();
-        Log {
-            host: request.host.clone(),
-            connection: request.connection.clone(),
-            engine: request.engine.clone(),
-            port: (port != request.default_port()).then_some(port),
-        }
+        Log { log: LateLog::of(request), port: (port != request.default_port()).then_some(port) }
     }
 
     /// Logs what the program wrote to its error output.
@@ -169,7 +158,6 @@ impl Log {
     }
 
     fn write(&self, level: Level, number: u32, text: &[u8]) {
-        let server = &self.engine.server;
-        server.log_client(&self.host, &self.connection, ProxyFcgi::FILE, level, number, text);
+        self.log.write::<ProxyFcgi>(level, number, text);
     }
 }

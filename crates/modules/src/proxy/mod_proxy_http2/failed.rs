@@ -1,24 +1,16 @@
 //! Why a request has no response of the backend.
 
-use std::rc::Rc;
-use std::sync::Arc;
-
-use server::connection_info::ConnectionInfo;
-use server::engine::Engine;
-use server::host::Host;
 use server::log::Level;
-use server::module::Module;
 
 use super::ProxyHttp2;
 use super::conversation::Broken;
 use crate::proxy::mod_proxy::backend::Place;
+use crate::proxy::mod_proxy::late_log::LateLog;
 use crate::proxy::mod_proxy::scheme::Exchange;
 
 /// Where messages about a backend go, while the client gets its response.
 pub(super) struct Log {
-    host: Arc<Host>,
-    connection: Rc<ConnectionInfo>,
-    engine: Rc<Engine>,
+    log: LateLog,
     /// The backend's address.
     place: String,
 }
@@ -26,13 +18,7 @@ pub(super) struct Log {
 impl Log {
     /// Of an exchange.
     pub fn of(exchange: &Exchange<'_>) -> Log {
-        let request = &*exchange.request;
-        Log {
-            host: request.host.clone(),
-            connection: request.connection.clone(),
-            engine: request.engine.clone(),
-            place: Place::of(exchange.worker).to_string(),
-        }
+        Log { log: LateLog::of(exchange.request), place: Place::of(exchange.worker).to_string() }
     }
 
     /// Logs why there is no response, or no more of it.
@@ -65,9 +51,7 @@ impl Log {
     }
 
     fn write(&self, level: Level, number: u32, text: &str) {
-        let server = &self.engine.server;
-        let (host, connection) = (&self.host, &self.connection);
-        server.log_client(host, connection, ProxyHttp2::FILE, level, number, text.as_bytes());
+        self.log.write::<ProxyHttp2>(level, number, text.as_bytes());
     }
 }
 
