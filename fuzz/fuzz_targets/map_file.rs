@@ -4,9 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// By its source: the crate around it has no part in this, and would be instrumented too.
+// By their sources: the crate around them has no part in this, and would be instrumented too.
 #[path = "../../crates/modules/src/mappers/mod_rewrite/map/index.rs"]
 mod index;
+#[path = "../../crates/modules/src/sdbm.rs"]
+mod sdbm;
 
 use index::Index;
 
