@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use server::connection_info::TlsFacts;
 use server::directive::{Fault, Target};
 use server::expr;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
@@ -28,6 +29,7 @@ const PASSWORD: &[u8] = b"password";
 /// Registers the hooks and the providers of `Require`.
 pub fn register(hooks: &mut Hooks<'_, Ssl>) {
     hooks.on(Phase::AccessChecker, Rank::MIDDLE, restricts, check_access);
+    hooks.on(Phase::AccessChecker, Rank::FIRST, verifies, check_handshake).pure();
     hooks.on(Phase::CheckUserId, Rank::FIRST, always, check_user);
     hooks.on(Phase::AuthChecker, Rank::MIDDLE, is_strict, check_strictly);
     hooks.on(Phase::Fixups, Rank::MIDDLE, always, tell_tls).pure();
@@ -44,6 +46,23 @@ fn restricts(own: Bound<'_, Ssl>) -> bool {
         || dir.verify_depth.is_set()
         || dir.cipher_suites.is_set()
         || dir.user_name.is_set()
+}
+
+fn verifies(own: Bound<'_, Ssl>) -> bool {
+    own.server.verifies_clients()
+}
+
+/// Refuses documents of a host that verifies clients after the handshake with another host. The
+/// policy refuses requests by their `Host`; an invalid head has none, and its error document is one
+/// of the address's first host.
+fn check_handshake<'r>(_own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
+    let is_other = |tls: &&TlsFacts| tls.host != request.host.id;
+    let tls = request.connection.tls.as_deref().filter(is_other);
+    if tls.is_none_or(|tls| policy::is_judged_for(tls, request)) {
+        return Step::DECLINED;
+    }
+    request.depends.pure = false;
+    forbid(request, 10158, policy::UNVERIFIED)
 }
 
 fn is_strict(own: Bound<'_, Ssl>) -> bool {

@@ -243,6 +243,11 @@ impl Server {
         if of_host == Mode::None && in_sections { Mode::OfSections } else { of_host }
     }
 
+    /// Whether each client of the host is asked for a certificate, not only in some sections.
+    pub fn verifies_clients(&self) -> bool {
+        self.verify.get().is_some_and(|mode| *mode != Mode::None)
+    }
+
     /// The most issuers above a certificate in a handshake: if sections check it, the largest
     /// number that any of them allows.
     pub fn handshake_depth(&self) -> usize {

@@ -14,6 +14,9 @@ use super::{host_by_id, of_host};
 const NO_NAME_NOTES: &str = "Reason: The client software did not provide a hostname using \
     Server Name Indication (SNI), which is required to access this server.<br />\n";
 
+/// The message about a client whose handshake was with a host that asks for no such certificate.
+pub const UNVERIFIED: &str = "cannot perform post-handshake authentication";
+
 /// The value of SSLVHostSNIPolicy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SniPolicy {
@@ -42,13 +45,15 @@ impl SniPolicy {
     }
 }
 
-/// A host's settings in two hashes, for comparing hosts.
+/// A host's settings in hashes, for comparing hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Certificates, keys, protocols, ciphers.
     connection: [u8; 32],
-    /// Whether TLS is on, and which clients are trusted.
+    /// Whether TLS is on, and which clients are trusted by the host itself.
     clients: [u8; 32],
+    /// What its sections add to that: handshakes are for them as well.
+    sections: [u8; 32],
 }
 
 impl Rules {
@@ -68,8 +73,8 @@ impl Rules {
         let clients = format!(
             "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             server.is_on(),
-            server.handshake_mode(),
-            server.handshake_depth(),
+            server.verify.get().copied().unwrap_or_default(),
+            server.verify_depth.or(1),
             server.authorities(),
             server.requested(),
             server.revocation_lists(),
@@ -78,16 +83,20 @@ impl Rules {
             server.ocsp.default_responder.get(),
             server.ocsp.override_responder.get(),
         );
+        let sections = format!("{:?} {:?}", server.handshake_mode(), server.handshake_depth());
         Rules {
             connection: context(&[connection.as_bytes()]),
             clients: context(&[clients.as_bytes()]),
+            sections: context(&[sections.as_bytes()]),
         }
     }
 
     fn allow(&self, other: &Rules, policy: SniPolicy) -> bool {
         match policy {
             SniPolicy::Strict => false,
-            SniPolicy::Secure => self == other,
+            SniPolicy::Secure => {
+                (self.connection, self.clients) == (other.connection, other.clients)
+            }
             SniPolicy::AuthOnly => self.clients == other.clients,
             SniPolicy::Insecure => true,
         }
@@ -119,7 +128,11 @@ pub fn admit(
         (Some(asked), Some(own)) => own.allow(asked, shaken_own.sni_policy.0),
         _ => false,
     };
-    if shaken.is_some_and(|shaken| shaken.id == host.id) || alike {
+    let is_same = shaken.is_some_and(|shaken| shaken.id == host.id);
+    if !is_same && alike && verifies_otherwise(asked, shaken_own) {
+        return Err(refusal(403, 10158, UNVERIFIED.to_owned(), ""));
+    }
+    if is_same || alike {
         return Ok(());
     }
     let told = match &tls.server_name {
@@ -132,13 +145,22 @@ pub fn admit(
     Err(refusal(421, 2032, message, ""))
 }
 
+/// Whether the host that is asked verifies clients, by rules other than those of the handshake. Apache
+/// asks the client for a certificate then, as far as client and protocol can still do that.
+fn verifies_otherwise(asked: &Server, shaken: &Server) -> bool {
+    let clients = |own: &Server| own.rules.0.as_ref().map(|rules| rules.clients);
+    asked.verifies_clients() && clients(asked) != clients(shaken)
+}
+
 /// Whether the client's certificate was verified by rules equal to those of the request's host.
 pub fn is_judged_for(tls: &TlsFacts, request: &Request) -> bool {
     let server = &request.engine.server;
     let shaken = host_by_id(server, tls.host).and_then(|shaken| of_host(server, shaken));
     let rules = |own: Option<&Server>| own.and_then(|own| own.rules.0.clone());
     match (rules(of_host(server, &request.host)), rules(shaken)) {
-        (Some(asked), Some(shaken)) => asked.clients == shaken.clients,
+        (Some(asked), Some(shaken)) => {
+            (asked.clients, asked.sections) == (shaken.clients, shaken.sections)
+        }
         _ => tls.host == request.host.id,
     }
 }
@@ -166,7 +188,13 @@ mod tests {
         other.verify.set(tls::verify::Mode::Require);
         let verifying = Rules::of(&other);
         use SniPolicy::{AuthOnly, Insecure, Secure, Strict};
+        other.verify = Default::default();
+        other.certificates.clear();
+        other.section_modes.push(tls::verify::Mode::Require);
+        let in_sections = Rules::of(&other);
+        assert_ne!(plain, in_sections);
         for (to, strict, secure, auth, insecure) in [
+            (&in_sections, false, true, true, true),
             (&plain, false, true, true, true),
             (&certified, false, false, true, true),
             (&verifying, false, false, false, true),
