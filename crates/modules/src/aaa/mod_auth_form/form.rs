@@ -42,7 +42,7 @@ fn name<'d>(setting: &'d server::merge::Setting<Vec<u8>>, default: &'d [u8]) -> 
     setting.get().map_or(default, Vec::as_slice)
 }
 
-/// Reads the form that is the body of a request.
+/// Reads the form that is the body of a request; a body of another type stays unread.
 ///
 /// # Errors
 /// The status of the response.
@@ -51,6 +51,9 @@ pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, u16> 
         let name = b"application/x-www-form-urlencoded";
         media.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
     });
+    if !is_form {
+        return Ok(Form::default());
+    }
     let most = dir.form_bytes.or(FORM_BYTES);
     let mut text = Vec::new();
     while let Some(piece) = request.body_in.next().await {
@@ -58,9 +61,6 @@ pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, u16> 
             Ok(piece) => piece,
             Err(error) => return Err(error.status(request)),
         };
-        if !is_form {
-            continue;
-        }
         text.extend_from_slice(&piece);
         if most > 0 && text.len() > most {
             return Err(413);
