@@ -13,7 +13,7 @@ mod file;
 pub(crate) mod filters;
 mod head;
 pub mod http2;
-mod kept;
+pub(crate) mod kept;
 mod media_type;
 mod origin;
 pub mod passing;

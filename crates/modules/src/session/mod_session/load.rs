@@ -69,11 +69,12 @@ fn is_included(dir: &Dir, uri: &[u8]) -> bool {
     is_included && !dir.excludes.iter().any(begins)
 }
 
-/// The session that was loaded by this request, or one that it was redirected from.
+/// The session that was loaded by this request, one that it was redirected from, or one that it is
+/// a subrequest of.
 fn find(request: &Request, name: &[u8]) -> Option<Shared> {
     let mut of = Some(request);
     while let Some(request) = of {
-        if let Some(loaded) = request.kept::<Loaded>().filter(|loaded| loaded.name == name) {
+        if let Some(loaded) = request.inherited::<Loaded>().filter(|loaded| loaded.name == name) {
             return Some(loaded.values.clone());
         }
         of = request.prev.as_deref();
@@ -111,6 +112,6 @@ async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shar
 
 fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {
     let values: Shared = Rc::new(values.into());
-    request.keep(Loaded { name, values: values.clone() });
+    request.bequeath(Rc::new(Loaded { name, values: values.clone() }));
     values
 }
