@@ -12,6 +12,7 @@ use server::core::{EtagParts, RangeLimit};
 use server::digest::{self, Digests, Wanted};
 use server::discard::discard_body;
 use server::etag::{self, CodedTag, VariantsTag};
+use server::filter::Stage;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
@@ -31,7 +32,7 @@ pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Reques
     let standard = [Method::GET, Method::OPTIONS, Method::POST];
     request.response.allowed =
         request.response.allowed.union(standard.into_iter().collect::<MethodSet>());
-    let wanted = digests(core);
+    let wanted = digests(core, request);
     if request.body_in.is_empty() && !wanted.is_any() {
         return Step::Ready(serve(core, request));
     }
@@ -44,11 +45,16 @@ pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Reques
     }))
 }
 
-/// The digests that the configuration requires.
-fn digests(core: Bound<'_, Core>) -> Wanted {
+/// The digests that the configuration requires. A filter that changes the resource makes that of
+/// the file useless.
+fn digests(core: Bound<'_, Core>, request: &Request) -> Wanted {
+    let is_changed = || {
+        let first = request.response.filters.first();
+        first.is_some_and(|filter| filter.stage == Stage::RESOURCE)
+    };
     Wanted {
         sha1: core.dir.file_etag.parts().has(EtagParts::DIGEST),
-        md5: core.dir.content_digest.or(false),
+        md5: core.dir.content_digest.or(false) && !is_changed(),
     }
 }
 

@@ -38,12 +38,12 @@ impl OutputFilter for Filter {
             self.is_done = true;
             return None;
         }
+        request.response.headers_out.unset(b"Content-Length");
         let length = request.response.body.length()?;
         if length == 0 {
             self.is_done = true;
             return None;
         }
-        request.response.headers_out.unset(b"Content-Length");
         let is_short = length <= WHOLE_BYTES as u64;
         is_short.then(|| Box::pin(begin(self, request)) as Beginning<'r>)
     }
