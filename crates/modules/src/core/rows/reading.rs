@@ -116,12 +116,18 @@ fn regex_default_options(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
         let (on, name) = match word.text.split_first() {
             Some((b'+', name)) => (true, name),
             Some((b'-', name)) => (false, name),
+            // Without a sign, it replaces what was set before.
             _ => (true, word.text.as_slice()),
         };
+        let replaces = name.len() == word.text.len();
         let name = Arg { text: name.into(), span: word.span };
         let fault = format!("RegexDefaultOptions: option '{}' unknown", name.text);
         let names = [("ICASE", 0), ("DOTALL", 1), ("DOLLAR_ENDONLY", 2)];
-        match one_of(&name, &names, &fault)? {
+        let option = one_of(&name, &names, &fault)?;
+        if replaces {
+            flags = pcre::Flags { interpreted: flags.interpreted, ..pcre::Flags::NONE };
+        }
+        match option {
             0 => flags.caseless = on,
             1 => flags.dotall = on,
             _ => flags.dollar_endonly = on,
