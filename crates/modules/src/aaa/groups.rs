@@ -11,7 +11,7 @@ use server::module::Module;
 use server::request::Request;
 
 use super::expression::Expression;
-use super::line::words;
+use super::line::{plain_words, words};
 use super::mod_authz_owner::file_group;
 use super::mod_authz_user::required;
 use super::provider::{Authz, AuthzProvider, Requirement};
@@ -47,6 +47,9 @@ pub(super) trait KnowsGroups: Module {
         request: &mut Request,
         what: Required,
     ) -> impl Future<Output = Result<Self::Groups, Authz>>;
+
+    /// Whether names in `Require` may be in quotes.
+    const UNQUOTES: bool;
 
     /// Whether a group is among the user's.
     fn is_among(name: &[u8], groups: &Self::Groups) -> bool;
@@ -91,7 +94,11 @@ impl<M: KnowsGroups> Requirement for Named<M> {
                     return Authz::Denied;
                 }
             };
-            if words(&names).any(|name| M::is_among(&name, &groups)) {
+            let is_member = match M::UNQUOTES {
+                true => words(&names).any(|name| M::is_among(&name, &groups)),
+                false => plain_words(&names).any(|name| M::is_among(name, &groups)),
+            };
+            if is_member {
                 return Authz::Granted;
             }
             let reason = "user is not part of the 'require'ed group(s).";

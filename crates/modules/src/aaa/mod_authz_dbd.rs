@@ -18,7 +18,7 @@ use server::module::Module;
 use server::request::Request;
 
 use super::expression::Expression;
-use super::line::words;
+use super::line::plain_words;
 use super::mod_authz_user::required;
 use super::provider::{AUTHZ, Authz, AuthzProvider, Requirement};
 use crate::database::mod_dbd::{self, Argument, Failure, Outcome};
@@ -141,7 +141,7 @@ impl Requirement for Group {
                 }
             };
             let groups = || outcome.rows.iter().filter_map(|row| row.first()?.as_ref());
-            match words(&names).any(|name| groups().any(|group| *group == name)) {
+            match plain_words(&names).any(|name| groups().any(|group| group == name)) {
                 true => Authz::Granted,
                 false => Authz::Denied,
             }

@@ -79,6 +79,7 @@ impl KnowsGroups for AuthzDbm {
     const NOT_OF_FILE: (u32, &'static str) =
         (1805, "user is not part of the 'require'ed group(s).");
     const LOGS_WITHOUT_GROUP: bool = true;
+    const UNQUOTES: bool = false;
 
     /// Source: `dbmgroup_check_authorization`, `dbmfilegroup_check_authorization`.
     async fn groups(request: &mut Request, what: Required) -> Result<Vec<u8>, Authz> {

@@ -65,6 +65,7 @@ impl KnowsGroups for AuthzGroupfile {
     const NOT_OF_FILE: (u32, &'static str) =
         (1671, "user is not part of the 'require'ed file group.");
     const LOGS_WITHOUT_GROUP: bool = false;
+    const UNQUOTES: bool = true;
 
     async fn groups(request: &mut Request, what: Required) -> Result<Vec<Vec<u8>>, Authz> {
         match what {
