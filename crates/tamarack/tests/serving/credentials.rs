@@ -118,6 +118,41 @@ fn digests_of_subrequests_are_for_the_clients_request_and_counted() {
 }
 
 #[test]
+fn digests_are_for_the_servers_address_and_written_as_the_server_writes_them() {
+    let users = format!("alice:Realm:{}\n", md5("alice:Realm:test"));
+    let config = "<Location />\nAuthType Digest\nAuthName Realm\nAuthUserFile @USERS@\n\
+                  Require valid-user\n</Location>\n";
+    let mut site = site("credentials-address", &["auth_digest"], &users, config);
+    site.write("htdocs/a.txt", "a");
+    site.start();
+    let asked = get(&site, "/a.txt", "").field("WWW-Authenticate").unwrap().to_owned();
+    let nonce = parameter(&asked, "nonce");
+    let port = site.port;
+    let status = |field: &str| {
+        let head = format!("GET /a.txt HTTP/1.1\r\nHost: x:{port}\r\nConnection: close");
+        ask(&site, &format!("{head}\r\n{field}\r\n")).status
+    };
+    for (uri, expected) in [
+        ("/a.txt".to_owned(), 200),
+        (format!("http://x:{port}/a.txt"), 200),
+        (format!("http://y:{port}/a.txt"), 400),
+        ("http://x:1/a.txt".to_owned(), 400),
+        ("http://x/a.txt".to_owned(), 400),
+    ] {
+        assert_eq!(status(&credentials(&asked, nonce, &uri, 1)), expected, "{uri}");
+    }
+    let login = credentials(&asked, nonce, "/a.txt", 1);
+    let response = parameter(&login, "response").to_owned();
+    assert_eq!(status(&login.replace(&response, &response.to_uppercase())), 401);
+    // A nonce of another length is malformed, which no new one mends.
+    let short = credentials(&asked, &nonce[1..], "/a.txt", 1);
+    let refused = get(&site, "/a.txt", &short);
+    let challenge = refused.field("WWW-Authenticate").unwrap();
+    assert!(!challenge.contains("stale"), "{challenge}");
+    assert_eq!(site.count_lines("AH01782"), 1, "{}", site.error_log());
+}
+
+#[test]
 fn digests_are_accepted_by_all_processes_and_counted_by_all() {
     let users = format!("alice:Realm:{}\n", md5("alice:Realm:test"));
     let config = "<Location />\nAuthType Digest\nAuthName Realm\nAuthUserFile @USERS@\n\

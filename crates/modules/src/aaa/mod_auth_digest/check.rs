@@ -148,7 +148,7 @@ async fn check(
     }
     let (method, _) = request.clients_line();
     let wanted = response(&hash, sent, &[method, &b":"[..], &sent.uri].concat());
-    if verify_slices_are_equal(&wanted, &sent.response.to_ascii_lowercase()).is_err() {
+    if verify_slices_are_equal(&wanted, &sent.response).is_err() {
         return Err(log(request, 1794, format_args!("user {user}: password mismatch: {uri}")));
     }
     let client = check_nonce(request, own, sent, realm)?;

@@ -1,5 +1,7 @@
 //! The field with the credentials. Source: `get_digest_rec`.
 
+use super::nonce::NONCE_BYTES;
+
 /// Credentials that are complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Credentials {
@@ -54,7 +56,7 @@ pub(super) fn read(field: &[u8]) -> Sent {
         return Sent::Incomplete;
     };
     let is_short = qop.is_some() && (cnonce.is_none() || count.is_none());
-    if is_short || response.len() != DIGEST_BYTES {
+    if is_short || response.len() != DIGEST_BYTES || nonce.len() != NONCE_BYTES {
         return Sent::Incomplete;
     }
     let (cnonce, count) = (cnonce.unwrap_or_default(), count.unwrap_or_default());
@@ -125,8 +127,9 @@ mod tests {
     #[test]
     fn credentials_are_read_as_apache_does() {
         let digits = "0".repeat(32);
+        let nonce = "n".repeat(NONCE_BYTES);
         let field = format!(
-            "digest USERNAME = \"a\\\"b\" , realm=r, nonce=\"n\" junk, uri=/x,response={digits}, \
+            "digest USERNAME = \"a\\\"b\" , realm=r, nonce=\"{nonce}\" junk, uri=/x,response={digits}, \
              qop=auth,nc=01, cnonce=c,unknown"
         );
         let Sent::Whole(found) = read(field.as_bytes()) else { panic!("complete") };
@@ -135,6 +138,7 @@ mod tests {
         assert_eq!(read(b"Basic x"), Sent::Other(b"Basic".to_vec()));
         assert_eq!(read(b"Digest"), Sent::Incomplete);
         assert_eq!(read(field.replace("nc=01,", "").as_bytes()), Sent::Incomplete);
+        assert_eq!(read(field.replace("nnn", "nn").as_bytes()), Sent::Incomplete);
     }
 
     proptest::proptest! {

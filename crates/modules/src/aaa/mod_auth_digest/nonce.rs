@@ -15,6 +15,8 @@ use crate::aaa::password::hex;
 const NUMBER_BYTES: usize = 12;
 /// Bytes of the tag before it is written in digits, as many as SHA-1's in Apache.
 const TAG_BYTES: usize = 20;
+/// Bytes of a nonce.
+pub(super) const NONCE_BYTES: usize = NUMBER_BYTES + 2 * TAG_BYTES;
 
 /// The secret: of all processes, since it is made before they are.
 static SECRET: OnceLock<Option<Key>> = OnceLock::new();
@@ -58,7 +60,7 @@ mod tests {
     #[test]
     fn a_nonce_belongs_to_realm_and_client() {
         let nonce = make(7, b"realm", b"1").unwrap();
-        assert_eq!(nonce.len(), 52);
+        assert_eq!((nonce.len(), NONCE_BYTES), (52, 52));
         assert_eq!(number(&nonce, b"realm", b"1"), Some(7));
         assert_eq!(number(&nonce, b"other", b"1"), None);
         assert_eq!(number(&nonce, b"realm", b""), None);

@@ -32,7 +32,24 @@ pub(super) fn refuse_target(request: &Request, sent: &Credentials) -> Option<u16
     Some(400)
 }
 
-/// Whether host, path and query are the same.
+/// Whether host and port are those of the request, or of the server where it names none.
+fn is_here(request: &Request, target: &Target<'_>, asked: &Target<'_>) -> bool {
+    let named = |host: Option<&'_ [u8]>| host.filter(|host| !host.is_empty()).map(<[u8]>::to_vec);
+    let number = |port: &[u8]| std::str::from_utf8(port).ok()?.parse().ok();
+    let asked_port = asked.port.and_then(number).unwrap_or_else(|| request.server_port());
+    if let Some(port) = target.port
+        && number(port).unwrap_or(0) != asked_port
+    {
+        return false;
+    }
+    let Some(mut host) = named(target.host) else { return true };
+    let _ = unescape_url(&mut host, Slashes::Decode);
+    let own = named(asked.host).unwrap_or_else(|| request.server_name().to_vec());
+    let has_port = target.port.is_some() || asked_port == request.default_port();
+    has_port && own.eq_ignore_ascii_case(&host)
+}
+
+/// Whether host, port, path and query are the same.
 fn is_same(request: &Request, target: &Target<'_>, asked: &[u8]) -> bool {
     let Ok(asked) = Target::parse(asked) else { return false };
     let path = |target: &Target<'_>| {
@@ -46,10 +63,7 @@ fn is_same(request: &Request, target: &Target<'_>, asked: &[u8]) -> bool {
             text
         })
     };
-    let is_host = match (target.host, request.hostname.as_deref()) {
-        (None, _) => true,
-        (Some(host), Some(name)) => host.is_empty() || name.eq_ignore_ascii_case(host),
-        (Some(host), None) => host.is_empty(),
-    };
-    is_host && path(target) == path(&asked) && query(target) == query(&asked)
+    is_here(request, target, &asked)
+        && path(target) == path(&asked)
+        && query(target) == query(&asked)
 }
