@@ -21,12 +21,14 @@ fn site(mpm: &str, parameters: &str) -> Site {
         "{modules}DBDriver pgsql\nDBDParams \"{parameters}\"\nDBDMax 4\n\
          RewriteEngine On\nRewriteMap crews \"dbd:SELECT crew FROM users WHERE name = %s\"\n\
          RewriteRule ^/crew/(.*) /${{crews:$1|none}} [R,L]\n\
-         <Location /in.html>\nAuthType Basic\nAuthName x\nAuthBasicProvider dbd\n\
+         <Location /in.html>\nAuthType Basic\nAuthName x\nAuthBasicProvider dbd file\n\
+         AuthUserFile users\n\
          AuthDBDUserPWQuery \"SELECT hash, crew FROM users WHERE name = %s\"\n\
          AuthzDBDQuery \"SELECT crew FROM users WHERE name = %s\"\n\
          Require dbd-group crew\n</Location>\n"
     ));
     site.write("htdocs/in.html", "in\n");
+    site.write("users", &format!("eve:{HASH}\n"));
     site.start();
     site
 }
@@ -36,7 +38,7 @@ fn make_users(cluster: &Cluster) {
         "SET password_encryption = 'scram-sha-256'; CREATE USER www PASSWORD '{SECRET}'; \
          CREATE TABLE users (name text PRIMARY KEY, hash text, crew text); \
          INSERT INTO users VALUES ('alice', '{HASH}', 'crew'), ('o''hara', '{HASH}', 'crew'), \
-         ('bob', '{HASH}', NULL); GRANT ALL ON users TO www"
+         ('bob', '{HASH}', NULL), ('eve', NULL, 'crew'); GRANT ALL ON users TO www"
     ));
     made.unwrap();
 }
@@ -45,11 +47,17 @@ fn logins_are_right(site: &Site) {
     for (login, expected) in [(ALICE, 200), (WRONG, 401), (QUOTED, 200), (INJECTED, 401)] {
         assert_eq!(log_in(site, "/in.html", login), expected, "{login}\n{}", site.error_log());
     }
+    // A NULL password is a wrong one: the file is not asked.
+    assert_eq!(log_in(site, "/in.html", "ZXZlOnRlc3Q="), 401);
+    assert!(found(site, "/crew/bob").ends_with('/'), "a NULL value is an empty one");
     // In no group.
     assert_eq!(log_in(site, "/in.html", "Ym9iOnRlc3Q="), 401);
-    let found = |path| site.get(path).field("Location").unwrap_or_default().to_owned();
-    assert!(found("/crew/alice").ends_with("/crew"));
-    assert!(found("/crew/x'%20OR%20'1'='1").ends_with("/none"));
+    assert!(found(site, "/crew/alice").ends_with("/crew"));
+    assert!(found(site, "/crew/x'%20OR%20'1'='1").ends_with("/none"));
+}
+
+fn found(site: &Site, path: &str) -> String {
+    site.get(path).field("Location").unwrap_or_default().to_owned()
 }
 
 fn the_server_may_be_killed(mpm: &str) {

@@ -272,10 +272,13 @@ fn refusal(mut fields: ErrorFields<'_>) -> Failure {
     Failure::Server(text)
 }
 
+/// The values of a row. A NULL is an empty text, as the driver of APR returns it: a NULL password
+/// is a wrong one, not the absence of a user, about whom the next provider would be asked.
 fn values(body: &DataRowBody) -> io::Result<Vec<Option<Vec<u8>>>> {
     let buffer = body.buffer();
     let value = |range: Option<std::ops::Range<usize>>| {
-        Ok(range.map(|range| buffer.get(range).unwrap_or_default().to_vec()))
+        let text = range.and_then(|range| buffer.get(range)).unwrap_or_default();
+        Ok(Some(text.to_vec()))
     };
     body.ranges().map(value).collect()
 }
