@@ -17,7 +17,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 17] = [
+const WANTED: [Wanted; 18] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -36,6 +36,7 @@ const WANTED: [Wanted; 17] = [
         applies: differ_in_page_of_success,
     },
     Wanted { cites: "the boundary of multipart bodies", applies: differ_in_boundary },
+    Wanted { cites: "lengths of compressed bodies", applies: differ_in_compressed_range },
     Wanted { cites: "the `Last-Modified` of a file of the future", applies: differ_in_present },
     Wanted { cites: "Empty names in `Vary`, from `http('')`", applies: differ_in_empty_names },
     Wanted {
@@ -375,6 +376,26 @@ fn differ_in_boundary(_: &Site, request: &Request, apache: &[String], tamarack: 
         && less > 0
         && (2..=most).any(|parts| less % (parts + 1) == 0)
         && difference(&without_length(apache), &without_length(tamarack), Rule::Answer).is_none()
+}
+
+/// A part of a compressed body is a part of other bytes.
+fn differ_in_compressed_range(
+    _: &Site,
+    _: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    let is_coded = |line: &String| {
+        ["gzip", "br"].iter().any(|coding| *line == format!("< Content-Encoding: {coding}"))
+    };
+    let rest = |lines: &[String]| {
+        let head = lines.iter().take_while(|line| *line != "<");
+        let is_length = |line: &&String| line.starts_with("< Content-Range: bytes ");
+        without_length(&head.filter(|line| !is_length(line)).cloned().collect::<Vec<_>>())
+    };
+    status(apache) == Some(206)
+        && apache.iter().any(is_coded)
+        && difference(&rest(apache), &rest(tamarack), Rule::Answer).is_none()
 }
 
 /// A file of the future was modified at the time of the request, which are two.

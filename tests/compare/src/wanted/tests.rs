@@ -122,6 +122,23 @@ fn lengths_of_unsent_bodies_may_be_wanted() {
 }
 
 #[test]
+fn parts_of_compressed_bodies_may_differ() {
+    let lines = |coding: &str, length: &str, body: &str| {
+        let coding = format!("< Content-Encoding: {coding}");
+        let range = format!("< Content-Range: bytes 2-9/{length}");
+        let length = format!("< Content-Length: {length}");
+        ["< HTTP/1.1 206 Partial Content", &coding, &length, &range, "<", body].map(str::to_owned)
+    };
+    let is_wanted = |coding: &str, other: &str| {
+        let (apache, tamarack) = (lines(coding, "251", "| a"), lines(other, "250", "| b"));
+        rule(&Site::default(), &Request::default(), &apache, &tamarack).is_some()
+    };
+    assert!(is_wanted("gzip", "gzip"));
+    assert!(!is_wanted("gzip", "br"));
+    assert!(!is_wanted("identity", "identity"));
+}
+
+#[test]
 fn a_page_of_success_may_have_other_words() {
     let rules = |words: &str| Site {
         config: vec![Node::directive("RewriteRule", words)],
