@@ -152,16 +152,20 @@ fn loop_is_one_process_with_one_loop() {
     let site = start("one-loop", "loop", "StartServers 4\nThreadsPerChild 8\n");
     let children = site.children();
     assert_eq!(children.len(), 1);
-    let threads = std::fs::read_dir(format!("/proc/{}/task", children[0])).unwrap().flatten();
-    let name = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm"));
-    let loops =
-        threads.filter(|task| name(task.path()).is_ok_and(|name| name.starts_with("loop-")));
-    assert_eq!(loops.count(), 1);
+    let loops = || {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", children[0])).unwrap().flatten();
+        let name = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm"));
+        let is_loop = |name: String| name.starts_with("loop-");
+        threads.filter(|task| name(task.path()).is_ok_and(is_loop)).count()
+    };
+    // A thread gets its name a moment after it has started.
+    site.wait_until("a loop", || loops() > 0);
     // Nevertheless it handles many connections.
     let mut clients = ask_at_once(&site, 200);
     for client in &mut clients {
         assert_eq!(client.get("/").unwrap().status, 200);
     }
+    assert_eq!(loops(), 1);
 }
 
 #[test]

@@ -6,11 +6,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::client::PATIENCE;
 use crate::metrics::metrics;
 use crate::programs::{MPMS, children, program, site, spawner};
 use crate::site::{PROGRAM, Site};
@@ -83,6 +85,11 @@ fn assert_clean(site: &Site, pid: Pid, what: &str) {
     for name in ["SigBlk", "SigIgn"] {
         let signals = u64::from_str_radix(&own[name], 16).unwrap() & SIGNALS;
         assert_eq!(signals, 0, "{what}: {name} {}", own[name]);
+    }
+    // The dynamic loader has a library open for a moment.
+    let end = Instant::now() + PATIENCE;
+    while descriptors(pid) != [0, 1, 2] && Instant::now() < end {
+        sleep(Duration::from_millis(5));
     }
     assert_eq!(descriptors(pid), [0, 1, 2], "{what}");
     assert_eq!(group(pid), pid.as_raw(), "{what}");
