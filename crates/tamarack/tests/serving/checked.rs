@@ -95,19 +95,25 @@ fn shows(site: &Site, words: &str) -> bool {
 
 #[test]
 fn a_member_that_fails_gets_no_requests_until_it_passes() {
-    for mpm in ["event", "prefork", "worker"] {
-        let member = Member::start();
-        let site = site(mpm, &member, "");
-        site.wait_until("a check", || member.checks() > 0);
-        assert!(shows(&site, "Ok "), "{mpm}");
-        assert_eq!(site.get("/b/x").status, 200, "{mpm}");
-        member.is_well.store(false, Ordering::SeqCst);
-        site.wait_until("the failure", || shows(&site, "HcFl "));
-        assert_eq!(site.get("/b/x").status, 503, "{mpm}");
-        member.is_well.store(true, Ordering::SeqCst);
-        site.wait_until("the recovery", || shows(&site, "Ok "));
-        assert_eq!(site.get("/b/x").status, 200, "{mpm}");
-    }
+    thread::scope(|scope| {
+        for mpm in ["event", "prefork", "worker"] {
+            scope.spawn(move || gets_no_requests_until_it_passes(mpm));
+        }
+    });
+}
+
+fn gets_no_requests_until_it_passes(mpm: &str) {
+    let member = Member::start();
+    let site = site(mpm, &member, "");
+    site.wait_until("a check", || member.checks() > 0);
+    assert!(shows(&site, "Ok "), "{mpm}");
+    assert_eq!(site.get("/b/x").status, 200, "{mpm}");
+    member.is_well.store(false, Ordering::SeqCst);
+    site.wait_until("the failure", || shows(&site, "HcFl "));
+    assert_eq!(site.get("/b/x").status, 503, "{mpm}");
+    member.is_well.store(true, Ordering::SeqCst);
+    site.wait_until("the recovery", || shows(&site, "Ok "));
+    assert_eq!(site.get("/b/x").status, 200, "{mpm}");
 }
 
 #[test]

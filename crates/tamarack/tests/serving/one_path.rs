@@ -392,21 +392,27 @@ fn a_client_that_does_not_read_gets_all_of_them_later() {
 
 #[test]
 fn a_download_is_not_broken_off_by_a_change_elsewhere() {
-    for mpm in SHAPES {
-        let site = site("path-download", mpm, &["one"], "StartServers 1\n");
-        let text = "0123456789abcde\n".repeat(1 << 20);
-        site.write("htdocs/one/large.txt", &text);
-        sleep(SETTLED);
-        let mut client = site.client();
-        for number in 0..5 {
-            ask_often(&mut client, "/one/a.txt");
-            client.ask("/one/large.txt").unwrap();
-            // Its thread waits for the client, in whichever call.
-            sleep(Duration::from_millis(250 + number * 30));
-            site.write("htdocs/one/other.txt", "");
-            sleep(Duration::from_millis(50));
-            assert!(client.answer().unwrap().text() == text, "{mpm} {number}");
-            sleep(SETTLED);
+    std::thread::scope(|scope| {
+        for mpm in SHAPES {
+            scope.spawn(move || finishes_a_download(mpm));
         }
+    });
+}
+
+fn finishes_a_download(mpm: &str) {
+    let site = site("path-download", mpm, &["one"], "StartServers 1\n");
+    let text = "0123456789abcde\n".repeat(1 << 20);
+    site.write("htdocs/one/large.txt", &text);
+    sleep(SETTLED);
+    let mut client = site.client();
+    for number in 0..5 {
+        ask_often(&mut client, "/one/a.txt");
+        client.ask("/one/large.txt").unwrap();
+        // Its thread waits for the client, in whichever call.
+        sleep(Duration::from_millis(250 + number * 30));
+        site.write("htdocs/one/other.txt", "");
+        sleep(Duration::from_millis(50));
+        assert!(client.answer().unwrap().text() == text, "{mpm} {number}");
+        sleep(SETTLED);
     }
 }

@@ -81,33 +81,40 @@ pub fn descriptors(pid: Pid) -> usize {
 
 #[test]
 fn programs_end_with_their_clients() {
-    for mpm in MPMS {
-        // As in Apache, a client that has gone is not noticed while its program is silent.
-        let module = if mpm == "prefork" { "CGI" } else { "CGID" };
-        let site = site("leaving", mpm, &format!("{module}ScriptTimeout 1"));
-        let spawner = spawner(&site).unwrap();
-        site.wait_until("no program", || children(spawner) == 0);
-        let before = descriptors(spawner);
-        for (number, kind) in (0..12).zip(["hang", "head", "none"].into_iter().cycle()) {
-            let told = site.path(&format!("told/{number}"));
-            let mut client = site.client();
-            client.ask(&format!("/cgi-bin/run?{kind}={}", told.display())).unwrap();
-            if kind == "none" {
-                // Before it is known whether the program runs.
-                continue;
-            }
-            site.wait_until("a program", || {
-                fs::read_to_string(&told).is_ok_and(|pid| pid.ends_with('\n'))
-            });
-            let pid = fs::read_to_string(&told).unwrap();
-            drop(client);
-            let pid = Pid::from_raw(pid.trim().parse().unwrap());
-            site.wait_until("its end", || !exists(pid));
+    // Each waits for a second per program.
+    thread::scope(|scope| {
+        for mpm in MPMS {
+            scope.spawn(move || ends_programs_with_their_clients(mpm));
         }
-        site.wait_until("no program", || children(spawner) == 0);
-        site.wait_until("no descriptor", || descriptors(spawner) <= before);
-        assert_eq!(site.get("/cgi-bin/run").status, 200);
+    });
+}
+
+fn ends_programs_with_their_clients(mpm: &str) {
+    // As in Apache, a client that has gone is not noticed while its program is silent.
+    let module = if mpm == "prefork" { "CGI" } else { "CGID" };
+    let site = site("leaving", mpm, &format!("{module}ScriptTimeout 1"));
+    let spawner = spawner(&site).unwrap();
+    site.wait_until("no program", || children(spawner) == 0);
+    let before = descriptors(spawner);
+    for (number, kind) in (0..12).zip(["hang", "head", "none"].into_iter().cycle()) {
+        let told = site.path(&format!("told/{number}"));
+        let mut client = site.client();
+        client.ask(&format!("/cgi-bin/run?{kind}={}", told.display())).unwrap();
+        if kind == "none" {
+            // Before it is known whether the program runs.
+            continue;
+        }
+        site.wait_until("a program", || {
+            fs::read_to_string(&told).is_ok_and(|pid| pid.ends_with('\n'))
+        });
+        let pid = fs::read_to_string(&told).unwrap();
+        drop(client);
+        let pid = Pid::from_raw(pid.trim().parse().unwrap());
+        site.wait_until("its end", || !exists(pid));
     }
+    site.wait_until("no program", || children(spawner) == 0);
+    site.wait_until("no descriptor", || descriptors(spawner) <= before);
+    assert_eq!(site.get("/cgi-bin/run").status, 200);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const LARGE: usize = 20_000_000;
 /// Bytes of a huge one.
 const HUGE: usize = 1 << 30;
 /// The same without long tests.
-const HUGE_SHORT: usize = 64 << 20;
+const HUGE_SHORT: usize = 24 << 20;
 /// How much memory it may take, KiB.
 const HUGE_KB_MAX: usize = 1024;
 
