@@ -101,16 +101,6 @@ impl Region {
         self.word(self.geometry().rung(lane)).swap(1, SeqCst) == 0
     }
 
-    /// Has a loop look at all of its slots once its bell is rung.
-    pub fn tell_of_all(&self, lane: u16) {
-        let lane = u32::from(lane);
-        if lane < self.geometry().lanes() {
-            for word in 0..self.geometry().set_words() {
-                self.long(self.geometry().set_word(lane, word)).store(u64::MAX, SeqCst);
-            }
-        }
-    }
-
     /// Calls `each` with the slots of a loop in which something has happened. From now on its bell
     /// is rung again.
     pub fn collect(&self, lane: u16, mut each: impl FnMut(u32)) {

@@ -14,15 +14,15 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socke
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
 
-/// How long a request waits before a thread of another process is woken.
+/// How long a request waits before another thread is woken.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
-/// Requests of a loop from which on it lets workers go on before it looks at what they have done.
-const SHARED_FROM: usize = 4;
-
-/// Flags of the companion's answer.
+/// A flag of the companion's answer.
 pub(super) const GROWS: u32 = 1;
-pub(super) const MULTIPROCESS: u32 = 2;
+
+/// What the companion tells by a lease: no more requests are taken, or a process has ended.
+pub(super) const RETIRED: u8 = b'R';
+pub(super) const LOST: u8 = b'L';
 
 thread_local! {
     /// The lanes of this thread's loop, by the place of their process group in memory, and the name
@@ -44,12 +44,8 @@ pub(super) struct Lane {
     is_retired: Cell<bool>,
     /// Whether the companion starts processes while requests wait.
     grows: bool,
-    /// Whether there are several processes.
-    is_multiprocess: bool,
     /// Whether a task looks for requests that no process takes.
     is_looking: Cell<bool>,
-    /// How many slots are in use.
-    in_use: Cell<usize>,
 }
 
 /// What the companion needs for a lane of this loop.
@@ -126,9 +122,7 @@ impl Offer {
             is_gone: Cell::new(false),
             is_retired: Cell::new(false),
             grows: number(4)? & GROWS != 0,
-            is_multiprocess: number(4)? & MULTIPROCESS != 0,
             is_looking: Cell::new(false),
-            in_use: Cell::new(0),
         });
         if let Some(other) = find(group, application) {
             // Another request of this loop was faster.
@@ -159,7 +153,7 @@ impl Lane {
         if !region.wake_worker() {
             self.tell_starving();
         }
-        if self.is_multiprocess && !self.is_looking.replace(true) {
+        if !self.is_looking.replace(true) {
             let lane = self.clone();
             let own = handle.clone();
             handle.spawn_local(async move { lane.look(&own).await });
@@ -168,7 +162,7 @@ impl Lane {
     }
 
     /// A thread that was woken may not come to run: another one of its process does not give up the
-    /// lock. As long as requests wait, those of other processes are woken, too.
+    /// lock, or the process is about to end. As long as requests wait, others are woken, too.
     async fn look(&self, handle: &Handle) {
         loop {
             handle.sleep(LOOK_AFTER).await;
@@ -198,11 +192,6 @@ impl Lane {
         loop {
             match self.bell.poll_rung(cx) {
                 Poll::Ready(Ok(())) => {
-                    // On a CPU that both share, a worker's bell would otherwise bring this loop
-                    // to run for each response: with 64 requests that costs as much again.
-                    if self.in_use.get() >= SHARED_FROM {
-                        rustix::thread::sched_yield();
-                    }
                     self.region.collect(self.number, |slot| self.wake(slot));
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
@@ -213,7 +202,9 @@ impl Lane {
             let mut notice = Vec::with_capacity(8);
             match self.lease.borrow_mut().poll_read(cx, &mut notice, Deadline::NEVER) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(1..)) => self.retire(),
+                Poll::Ready(Ok(1..)) if notice.first() == Some(&RETIRED) => self.retire(),
+                // Requests may be lost.
+                Poll::Ready(Ok(1..)) => self.wake_all(),
                 Poll::Ready(_) => return Poll::Ready(()),
             }
         }
@@ -223,6 +214,10 @@ impl Lane {
     fn retire(&self) {
         self.is_retired.set(true);
         LANES.with_borrow_mut(|lanes| lanes.retain(|(.., lane)| !std::ptr::eq(&**lane, self)));
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
         let count = self.wakers.borrow().len();
         (0..count).filter_map(|slot| u32::try_from(slot).ok()).for_each(|slot| self.wake(slot));
     }
@@ -332,7 +327,6 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.lane.in_use.set(self.lane.in_use.get().saturating_sub(1));
         if let Some(waker) = self.lane.wakers.borrow_mut().get_mut(self.number as usize) {
             *waker = None;
         }

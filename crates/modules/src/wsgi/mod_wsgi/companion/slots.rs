@@ -9,7 +9,7 @@ use rustix::event::epoll;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::{GroupPlan, Tools};
-use crate::wsgi::mod_wsgi::lane::{GROWS, MULTIPROCESS};
+use crate::wsgi::mod_wsgi::lane::{GROWS, LOST, RETIRED};
 use crate::wsgi::mod_wsgi::runtime::{BACKLOG, SLOTS};
 
 /// Slots beyond what may wait and run: for what several loops put there at once, and for responses
@@ -61,12 +61,7 @@ impl Slots {
             lanes: (0..geometry.lanes()).map(|_| None).collect(),
             places: vec![false; geometry.processes() as usize],
             region,
-            flags: [
-                (group.processes_max > group.processes, GROWS),
-                (group.processes_max > 1, MULTIPROCESS),
-            ]
-            .iter()
-            .fold(0, |all, (is_set, flag)| if *is_set { all | flag } else { all }),
+            flags: if group.processes_max > group.processes { GROWS } else { 0 },
         })
     }
 
@@ -153,25 +148,22 @@ impl Slots {
         if let Some(is_taken) = self.places.get_mut(usize::from(place)) {
             *is_taken = false;
         }
-        self.ring_all();
+        self.tell_all(LOST);
         if self.is_waiting() {
             self.region.wake_worker();
         }
     }
 
-    fn ring_all(&self) {
-        for lane in 0..self.lanes.len() {
-            let Ok(lane) = u16::try_from(lane) else { return };
-            let Some(bell) = self.bell(lane) else { continue };
-            self.region.tell_of_all(lane);
-            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
-        }
-    }
-
     /// Tells all loops that no more requests are taken.
     pub fn retire(&self) {
+        self.tell_all(RETIRED);
+    }
+
+    /// Tells all loops something by their leases. Their bells are no way: workers have the same
+    /// open files, and could make this wait.
+    fn tell_all(&self, notice: u8) {
         for holder in self.lanes.iter().flatten() {
-            let _ = send(&holder.lease, b"R", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let _ = send(&holder.lease, &[notice], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
     }
 }
