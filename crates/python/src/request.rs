@@ -78,11 +78,13 @@ impl Request {
             match taken {
                 Err(_) => return false,
                 Ok(0) if region.is_down_closed(self.slot) => return false,
-                // SAFETY: as the caller promises; only the region is used.
-                Ok(0) => unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) },
-                Ok(_) => {
+                Ok(count) => {
                     if region.takes_wait_for_room(self.slot) {
                         self.shared.tell_loop(self.state.lane, self.slot);
+                    }
+                    if count == 0 {
+                        // SAFETY: as the caller promises; only the region is used.
+                        unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
                     }
                 }
             }

@@ -115,6 +115,10 @@ unsafe extern "C" fn take(
         loop {
             region.is_up(place);
             if shared.is_draining.load(Ordering::SeqCst) {
+                // It may have been woken for a request, which is another process's.
+                if region.queued() > 0 {
+                    region.wake_worker();
+                }
                 return none();
             }
             if let Some((slot, state, has_more)) = region.take(shared.place) {

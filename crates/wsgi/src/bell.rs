@@ -58,8 +58,10 @@ impl Region {
     /// Sleeps until a thread of this process is woken, unless `is_needed`.
     pub fn sleep(&self, process: u32, is_needed: impl Fn() -> bool) {
         let place = self.place(process);
-        self.word(place.sleepers).fetch_add(1, SeqCst);
+        // Before it counts as one that sleeps: who wakes it from then on changes the bell, and it
+        // must not sleep on, or `waking` would stay set and all others would count on it.
         let seen = self.word(place.bell).load(SeqCst);
+        self.word(place.sleepers).fetch_add(1, SeqCst);
         fence(SeqCst);
         if !is_needed() {
             let _ = futex::wait(self.word(place.bell), futex::Flags::empty(), seen, None);
@@ -151,11 +153,15 @@ impl Region {
     /// The loop waits for room in the stream to the worker.
     pub fn wait_for_room(&self, slot: u32) {
         self.word(self.geometry().loop_words(slot) + 12).fetch_or(FULL, SeqCst);
+        // The worker either sees this flag, or has made the room that is looked for next.
+        fence(SeqCst);
     }
 
     /// Whether the loop waits for room, which it does no more.
     pub fn takes_wait_for_room(&self, slot: u32) -> bool {
         let flags = self.word(self.geometry().loop_words(slot) + 12);
+        // What was read before must be seen by a loop that is not seen here to wait.
+        fence(SeqCst);
         flags.load(SeqCst) & FULL != 0 && flags.fetch_and(!FULL, SeqCst) & FULL != 0
     }
 

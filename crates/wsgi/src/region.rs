@@ -198,12 +198,19 @@ impl Region {
 
     /// A worker process has died: its requests are lost.
     pub fn bury_worker(&self, worker: u16) {
-        for (slot, state) in self.states().filter(|(_, state)| state.worker == worker) {
-            match state.kind {
-                Kind::Taken => self.change(slot, state, state.with(Kind::Lost)),
-                Kind::Abandoned => self.change(slot, state, State::FREE),
-                _ => true,
-            };
+        for slot in 0..self.geometry.slots() {
+            // A loop may release it meanwhile, but only once.
+            for _ in 0..4 {
+                let Some(now) = self.state(slot).filter(|now| now.worker == worker) else { break };
+                let next = match now.kind {
+                    Kind::Taken => now.with(Kind::Lost),
+                    Kind::Abandoned => State::FREE,
+                    _ => break,
+                };
+                if self.change(slot, now, next) {
+                    break;
+                }
+            }
         }
         self.clear_place(u32::from(worker));
     }
