@@ -16,7 +16,6 @@ const FILES: [&[u8]; 3] = [b"DOCUMENT_ROOT", b"SCRIPT_FILENAME", b"CONTEXT_DOCUM
 /// What is remembered of earlier requests.
 #[derive(Default)]
 pub(crate) struct Templates {
-    constants: Option<Ref>,
     /// The one that was used last comes first.
     known: Vec<Template>,
     /// Texts of the head that precede the environ.
@@ -37,10 +36,6 @@ struct Variable {
 }
 
 impl Templates {
-    pub fn set_constants(&mut self, constants: Ref) {
-        self.constants = Some(constants);
-    }
-
     /// A text that is often the same as at this place of the request before.
     ///
     /// # Safety
@@ -64,12 +59,12 @@ impl Templates {
         Some(object)
     }
 
-    /// The environ of these names and values, which are separated by NUL; `None` with an error of
-    /// Python.
+    /// The environ of these names and values, which are separated by NUL, and of what all environs
+    /// have; `None` with an error of Python.
     ///
     /// # Safety
     /// With the lock of Python.
-    pub unsafe fn environ(&mut self, text: &[u8]) -> Option<Ref> {
+    pub unsafe fn environ(&mut self, text: &[u8], constants: Option<&Ref>) -> Option<Ref> {
         for place in 0..self.known.len() {
             let Some(changes) = self.known.get(place).and_then(|known| known.changes(text)) else {
                 continue;
@@ -87,7 +82,7 @@ impl Templates {
         }
         // SAFETY: as the caller promises.
         unsafe {
-            let template = Template::new(text, self.constants.as_ref())?;
+            let template = Template::new(text, constants)?;
             let environ = template.copy(&[])?;
             self.known.truncate(TEMPLATES_MAX - 1);
             self.known.insert(0, template);

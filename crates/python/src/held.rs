@@ -1,6 +1,7 @@
 //! Python objects that hold a value of Rust, and what all of them need.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 use pyo3_ffi as py;
@@ -76,11 +77,21 @@ unsafe extern "C" fn drop_held<T>(object: *mut py::PyObject) {
         let kind = py::Py_TYPE(object);
         let value = (*object.cast::<Held<T>>()).value;
         if !value.is_null() {
-            drop(Box::from_raw(value));
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(value))));
         }
         py::PyObject_Free(object.cast());
         py::Py_DECREF(kind.cast());
     }
+}
+
+/// Runs the body of a function that Python calls: a panic is an error of this module, which must
+/// not end the process with the requests of its other threads.
+pub(crate) fn caught(body: impl FnOnce() -> *mut py::PyObject) -> *mut py::PyObject {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        // SAFETY: Python calls with its lock, which nothing here gives up for good.
+        unsafe { py::PyErr_SetString(py::PyExc_SystemError, c"a bug of _tamarack_wsgi".as_ptr()) };
+        ptr::null_mut()
+    })
 }
 
 /// A method with positional arguments.
@@ -182,8 +193,8 @@ pub(crate) unsafe fn unlocked<T>(wait: impl FnOnce() -> T) -> T {
     // SAFETY: as the caller promises; the state is given back on the same thread.
     unsafe {
         let state = py::PyEval_SaveThread();
-        let result = wait();
+        let result = catch_unwind(AssertUnwindSafe(wait));
         py::PyEval_RestoreThread(state);
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }

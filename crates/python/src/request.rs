@@ -9,7 +9,8 @@ use std::time::Instant;
 use pyo3_ffi as py;
 use wsgi::State;
 
-use crate::held::{Ref, get, make, make_type, method, none, number, os_error, unlocked};
+use crate::environ::Templates;
+use crate::held::{Ref, caught, get, make, make_type, method, none, number, os_error, unlocked};
 use crate::response;
 use crate::ring::Shared;
 
@@ -181,11 +182,22 @@ impl Request {
                 return none();
             }
             let head = self.taken(length);
-            let mut left = head.as_slice();
+            let mut templates = self.shared.templates.take();
+            let parsed = self.parsed(&head, &mut templates);
+            // What another thread has put there goes, which may run code of Python.
+            drop(self.shared.templates.replace(templates));
+            parsed
+        }
+    }
+
+    /// The same of the text of a head.
+    unsafe fn parsed(&self, head: &[u8], templates: &mut Templates) -> *mut py::PyObject {
+        // SAFETY: as above.
+        unsafe {
+            let mut left = head;
             let Some(tuple) = Ref::own(py::PyTuple_New(TEXTS.cast_signed() + 1)) else {
                 return ptr::null_mut();
             };
-            let mut templates = self.shared.templates.borrow_mut();
             for place in 0..TEXTS {
                 let end = left.iter().position(|byte| *byte == 0).unwrap_or(left.len());
                 let text = left.get(..end).unwrap_or_default();
@@ -199,7 +211,10 @@ impl Request {
                     return ptr::null_mut();
                 }
             }
-            let Some(environ) = templates.environ(left) else { return ptr::null_mut() };
+            let constants = self.shared.constants();
+            let Some(environ) = templates.environ(left, constants.as_ref()) else {
+                return ptr::null_mut();
+            };
             let place = TEXTS.cast_signed();
             if py::PyTuple_SetItem(tuple.as_ptr(), place, environ.into_ptr()) < 0 {
                 return ptr::null_mut();
@@ -256,7 +271,7 @@ unsafe extern "C" fn head(
     _: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: Python calls it with its lock and an object of this type, which the caller keeps.
-    unsafe { get::<Request>(this).head() }
+    caught(|| unsafe { get::<Request>(this).head() })
 }
 
 /// `read_exactly(buffer, count)`: at least `count` bytes, the first of which are in `buffer`; None
@@ -267,7 +282,7 @@ unsafe extern "C" fn read_exactly(
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above; there are as many arguments as counted.
-    unsafe {
+    caught(|| unsafe {
         if count != 2 {
             return os_error(c"read_exactly(buffer, count)");
         }
@@ -280,7 +295,7 @@ unsafe extern "C" fn read_exactly(
         }
         let all = [buffer, &request.taken(usize::MAX)].concat();
         py::PyBytes_FromStringAndSize(all.as_ptr().cast(), all.len().cast_signed())
-    }
+    })
 }
 
 /// `send(bytes)`
@@ -290,7 +305,7 @@ unsafe extern "C" fn send(
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above. The caller keeps the argument, whose bytes never change.
-    unsafe {
+    caught(|| unsafe {
         if count != 1 {
             return os_error(c"send(bytes)");
         }
@@ -299,7 +314,7 @@ unsafe extern "C" fn send(
             true => none(),
             false => os_error(c"the client has gone"),
         }
-    }
+    })
 }
 
 unsafe extern "C" fn is_closed(
@@ -308,7 +323,7 @@ unsafe extern "C" fn is_closed(
     _: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    unsafe { py::PyBool_FromLong((!get::<Request>(this).is_wanted()).into()) }
+    caught(|| unsafe { py::PyBool_FromLong((!get::<Request>(this).is_wanted()).into()) })
 }
 
 unsafe extern "C" fn finish(
@@ -317,10 +332,10 @@ unsafe extern "C" fn finish(
     _: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    unsafe {
+    caught(|| unsafe {
         get::<Request>(this).finish();
         none()
-    }
+    })
 }
 
 /// The bytes of a bytes object; `None` with an error of Python.

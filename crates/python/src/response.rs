@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3_ffi as py;
 
-use crate::held::{Ref, get, make, make_type, none, os_error};
+use crate::held::{Ref, caught, get, make, make_type, none, os_error};
 use crate::request::{Request, bytes_of};
 
 /// The type of responses, and their methods as functions.
@@ -62,7 +62,7 @@ pub(crate) unsafe extern "C" fn respond(
 ) -> *mut py::PyObject {
     // SAFETY: Python calls it with its lock, a request, and as many arguments as counted, which the
     // caller keeps.
-    unsafe {
+    caught(|| unsafe {
         if count != 5 {
             return os_error(c"respond(application, environ, log, class, wire)");
         }
@@ -92,7 +92,7 @@ pub(crate) unsafe extern "C" fn respond(
         }
         let Some(other) = response.other() else { return ptr::null_mut() };
         py::PyTuple_Pack(2, result.as_ptr(), other.as_ptr())
-    }
+    })
 }
 
 impl Response {
@@ -143,7 +143,10 @@ impl Response {
             let class = self.class.as_ptr();
             let other = py::PyObject_CallFunctionObjArgs(class, self.wire.as_ptr(), nothing);
             let other = Ref::own(other)?;
-            if let Some((status, headers)) = &*self.given.borrow() {
+            let given = self.given.borrow().as_ref().map(|(status, headers)| {
+                (Ref::share(status.as_ptr()), Ref::share(headers.as_ptr()))
+            });
+            if let Some((status, headers)) = given {
                 let object = other.as_ptr();
                 let is_set =
                     py::PyObject_SetAttrString(object, c"status".as_ptr(), status.as_ptr()) == 0
@@ -156,8 +159,11 @@ impl Response {
                     return None;
                 }
             }
-            *self.other.borrow_mut() = Some(Ref::share(other.as_ptr()));
-            Some(other)
+            // Another thread of the application may have been faster meanwhile.
+            let mut place = self.other.borrow_mut();
+            let kept = place.get_or_insert_with(|| Ref::share(other.as_ptr()));
+            let kept = Ref::share(kept.as_ptr());
+            Some(kept)
         }
     }
 
@@ -172,7 +178,8 @@ impl Response {
             if py::PyList_CheckExact(headers) == 0 {
                 return Some(false);
             }
-            let mut head = self.head.borrow_mut();
+            // Taken out: Python may give its lock to another thread at any call.
+            let mut head = self.head.take();
             head.clear();
             head.extend_from_slice(line);
             self.length.set(None);
@@ -200,7 +207,9 @@ impl Response {
                 head.extend_from_slice(value);
             }
             let copy = Ref::own(py::PyList_GetSlice(headers, 0, py::Py_ssize_t::MAX))?;
-            *self.given.borrow_mut() = Some((Ref::share(status), copy));
+            self.head.replace(head);
+            let before = self.given.replace(Some((Ref::share(status), copy)));
+            drop(before);
             Some(true)
         }
     }
@@ -215,10 +224,14 @@ unsafe extern "C" fn start(
 ) -> *mut py::PyObject {
     // SAFETY: Python calls it with its lock, a response, and as many arguments as counted, which
     // the caller keeps.
-    unsafe {
+    caught(|| unsafe {
         let response = get::<Response>(this);
-        let is_usual = names.is_null()
-            && (count == 2 || count == 3 && *args.add(2) == py::Py_None())
+        if !names.is_null() && py::PyTuple_Size(names) > 0 {
+            let text = c"start_response() takes no keyword arguments";
+            py::PyErr_SetString(py::PyExc_TypeError, text.as_ptr());
+            return ptr::null_mut();
+        }
+        let is_usual = (count == 2 || count == 3 && *args.add(2) == py::Py_None())
             && response.other.borrow().is_none();
         if is_usual {
             match response.take(*args, *args.add(1)) {
@@ -232,7 +245,7 @@ unsafe extern "C" fn start(
             }
         }
         call(response, c"start", args, count, names)
-    }
+    })
 }
 
 /// `write(data)`
@@ -243,7 +256,7 @@ unsafe extern "C" fn write(
     names: *mut py::PyObject,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    unsafe { call(get::<Response>(this), c"write", args, count, names) }
+    caught(|| unsafe { call(get::<Response>(this), c"write", args, count, names) })
 }
 
 /// Calls a method of the worker's response.
@@ -322,7 +335,7 @@ unsafe fn plain<'a>(object: *mut py::PyObject) -> Option<&'a [u8]> {
 fn is_status(line: &[u8]) -> bool {
     let Some((digits, reason)) = line.split_at_checked(3) else { return false };
     digits.iter().all(u8::is_ascii_digit)
-        && matches!(reason.first(), None | Some(b' '))
+        && reason.first() == Some(&b' ')
         && !reason.contains(&b'\t')
 }
 

@@ -12,7 +12,7 @@ use wsgi::{Geometry, Region};
 
 use crate::environ::Templates;
 use crate::held::{
-    Ref, get, make, make_type as make_held, method, none, number, os_error, unlocked,
+    Ref, caught, get, make, make_type as make_held, method, none, number, os_error, unlocked,
 };
 use crate::request::{self, Request};
 
@@ -20,7 +20,11 @@ use crate::request::{self, Request};
 pub(crate) struct Shared {
     pub region: Region,
     pub place: u16,
+    /// What earlier requests have left. A thread that uses it takes it out: Python may give its
+    /// lock to another one at any call, which then does without.
     pub templates: RefCell<Templates>,
+    /// What all environs have.
+    constants: RefCell<Option<Ref>>,
     /// Descriptors that wake loops, by their lanes.
     bells: RefCell<Vec<Option<RawFd>>>,
     /// Requests that were taken and are not finished.
@@ -31,6 +35,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// What all environs have.
+    ///
+    /// # Safety
+    /// With the lock of Python.
+    pub unsafe fn constants(&self) -> Option<Ref> {
+        let constants = self.constants.borrow();
+        // SAFETY: as the caller promises; the object is kept here.
+        constants.as_ref().map(|constants| unsafe { Ref::share(constants.as_ptr()) })
+    }
+
     /// Something has happened in a slot of a loop.
     pub fn tell_loop(&self, lane: u16, slot: u32) {
         if self.region.tell_loop(lane, slot) {
@@ -68,7 +82,7 @@ unsafe extern "C" fn new(
     _: *mut py::PyObject,
 ) -> *mut py::PyObject {
     // SAFETY: Python calls it with its lock and a tuple.
-    unsafe {
+    caught(|| unsafe {
         let mut numbers = [0u32; 6];
         for (at, place) in (0..).zip(&mut numbers) {
             let item = py::PyTuple_GetItem(args, at);
@@ -93,13 +107,14 @@ unsafe extern "C" fn new(
             region,
             place: number,
             templates: RefCell::default(),
+            constants: RefCell::default(),
             bells: RefCell::default(),
             busy: Cell::new(0),
             is_draining: AtomicBool::new(false),
             send_timeout: (timeout > 0).then(|| Duration::from_secs(timeout.into())),
         };
         make(kind, Rc::new(shared))
-    }
+    })
 }
 
 /// Waits for a request; None at the end.
@@ -109,7 +124,7 @@ unsafe extern "C" fn take(
     _: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: Python calls it with its lock and an object of this type, which the caller keeps.
-    unsafe {
+    caught(|| unsafe {
         let shared = get::<Rc<Shared>>(this);
         let (region, place) = (&shared.region, u32::from(shared.place));
         loop {
@@ -133,7 +148,7 @@ unsafe extern "C" fn take(
                 region.sleep(place, || draining.load(Ordering::SeqCst) || region.queued() > 0);
             });
         }
-    }
+    })
 }
 
 /// From now on no request is taken.
@@ -143,7 +158,7 @@ unsafe extern "C" fn drain(
     _: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    unsafe {
+    caught(|| unsafe {
         let shared = get::<Rc<Shared>>(this);
         shared.is_draining.store(true, Ordering::SeqCst);
         shared.region.wake_all(u32::from(shared.place));
@@ -152,7 +167,7 @@ unsafe extern "C" fn drain(
             shared.region.wake_worker();
         }
         none()
-    }
+    })
 }
 
 /// The number of requests that are not finished.
@@ -162,7 +177,7 @@ unsafe extern "C" fn busy(
     _: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    unsafe { py::PyLong_FromSize_t(get::<Rc<Shared>>(this).busy.get()) }
+    caught(|| unsafe { py::PyLong_FromSize_t(get::<Rc<Shared>>(this).busy.get()) })
 }
 
 /// `set_bell(lane, descriptor)`: a negative one if the loop has gone. Returns the one before.
@@ -172,7 +187,7 @@ unsafe extern "C" fn set_bell(
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above; there are as many arguments as counted.
-    unsafe {
+    caught(|| unsafe {
         let shared = get::<Rc<Shared>>(this);
         if count != 2 {
             return os_error(c"set_bell(lane, descriptor)");
@@ -196,7 +211,7 @@ unsafe extern "C" fn set_bell(
         // What has happened before could not be told.
         shared.ring(lane);
         py::PyLong_FromLong(before.unwrap_or(-1).into())
-    }
+    })
 }
 
 /// `set_constants(dict)`: what all environs have.
@@ -206,14 +221,15 @@ unsafe extern "C" fn set_constants(
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    unsafe {
+    caught(|| unsafe {
         if count != 1 {
             return os_error(c"set_constants(dict)");
         }
         let shared = get::<Rc<Shared>>(this);
-        shared.templates.borrow_mut().set_constants(Ref::share(*args));
+        let before = shared.constants.replace(Some(Ref::share(*args)));
+        drop(before);
         none()
-    }
+    })
 }
 
 /// `stat(path)`: time, number and size of a file, as `os.stat` has them; None if there is none.
@@ -223,7 +239,7 @@ unsafe extern "C" fn stat(
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above. What is put into the tuple is given to it.
-    unsafe {
+    caught(|| unsafe {
         if count != 1 {
             return os_error(c"stat(path)");
         }
@@ -240,5 +256,5 @@ unsafe extern "C" fn stat(
             }
         }
         tuple.into_ptr()
-    }
+    })
 }
