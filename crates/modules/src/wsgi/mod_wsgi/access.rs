@@ -19,7 +19,7 @@ use super::environ::{self, About};
 use super::respond::{application_group, embedded, open};
 use super::runtime::Runtime;
 use super::script::{Script, Selector};
-use super::target::{Target, refuse};
+use super::target::{CALLABLE, Target, refuse};
 use super::{Directory, Settings, Wsgi};
 use crate::aaa::provider::{Authenticate, Authn, Authz, Login, Pending, RealmHash, Requirement};
 
@@ -185,12 +185,7 @@ pub(super) fn parse_groups(
     _: &mut Place<'_>,
     arguments: &[u8],
 ) -> Result<Arc<dyn Requirement>, Fault> {
-    let mut text = arguments;
-    let mut names = Vec::new();
-    while !text.is_empty() {
-        names.push(super::words::word(&mut text));
-    }
-    Ok(Arc::new(Groups(names)))
+    Ok(Arc::new(Groups(super::words::all(arguments))))
 }
 
 impl Requirement for Groups {
@@ -241,10 +236,16 @@ pub(super) async fn dispatch(
     let answer = ask(bound, request, &script, b"s", [b"", b""]).await.map_err(|Failed| 500u16)?;
     let mut parts = answer.split_str(b"\0");
     let (script_name, _) = environ::split_path(request);
-    for field in [&mut target.process_group, &mut target.application_group, &mut target.callable] {
-        if let Some(name) = parts.next().unwrap_or_default().strip_prefix(b"=") {
-            *field = Selector::parse(name).name(request, &script_name);
-        }
+    let mut next = || parts.next().and_then(|part| part.strip_prefix(b"=")).map(Selector::parse);
+    if let Some(name) = next() {
+        target.process_group = name.process_group(request);
+    }
+    if let Some(name) = next() {
+        target.application_group = name.application_group(request, &script_name);
+    }
+    if let Some(name) = next() {
+        let callable = name.callable(request);
+        target.callable = callable.unwrap_or_else(|| CALLABLE.to_vec());
     }
     Ok(())
 }

@@ -53,7 +53,6 @@ impl ScriptAlias {
             path: self.target.clone(),
             process_group,
             application_group,
-            is_service: false,
         })
     }
 }

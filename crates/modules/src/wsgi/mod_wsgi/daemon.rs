@@ -14,9 +14,9 @@ use super::words;
 use crate::arch::mod_unixd::{User, group_of, user_of};
 use crate::atoi::atol;
 
-/// The most processes and threads of a group.
-const PROCESSES_MAX: i64 = 512;
-const THREADS_MAX: i64 = 1024;
+/// The most processes of a group, which all have a place in its memory, and threads of one.
+const PROCESSES_MAX: i64 = 1000;
+const THREADS_MAX: i64 = 10_000;
 
 /// The group `nogroup`.
 const NO_GROUP: u32 = 65534;
@@ -266,11 +266,11 @@ impl DaemonGroup {
         let word = Arg { text: value.into(), span: arg.span };
         let user = |what: &str| {
             let text = format!("Invalid {what} for WSGI daemon process.");
-            user_of(&word).map_err(|_| Fault::new(text))
+            if value.is_empty() { Err(Fault::new(text)) } else { user_of(&word) }
         };
         let group = |what: &str, word: &Arg| {
             let text = format!("Invalid {what} for WSGI daemon process.");
-            group_of(word).map_err(|_| Fault::new(text))
+            if word.text.is_empty() { Err(Fault::new(text)) } else { group_of(word) }
         };
         match name {
             "user" => {

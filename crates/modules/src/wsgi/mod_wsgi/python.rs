@@ -9,6 +9,7 @@ use server::directive::{Cx, Fault, Set};
 
 use super::daemon::{DaemonGroup, interpreter_of};
 use super::{Wsgi, words};
+use crate::atoi::atol;
 
 /// The interpreter of the distribution.
 const USUAL: &str = "/usr/bin/python3";
@@ -155,11 +156,10 @@ pub(super) fn flag(
 }
 
 pub(super) fn optimize(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let level = match arg.text.as_slice() {
-        b"0" | b"Off" | b"off" => 0,
-        b"1" | b"On" | b"on" => 1,
-        b"2" => 2,
-        _ => return Err(Fault::new("WSGIPythonOptimize must be one of: 0 | 1 | 2").at(arg)),
+    // As in mod_wsgi, any text is a number; beyond 2 there are no levels.
+    let level = match () {
+        () if arg.is("On") => 1,
+        () => u8::try_from(atol(&arg.text).clamp(0, 2)).unwrap_or(0),
     };
     python(cx).optimize = Some(level);
     Ok(())

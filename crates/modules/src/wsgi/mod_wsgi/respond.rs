@@ -338,7 +338,7 @@ fn whole(
 /// The application group of a script that decides something.
 pub(super) fn application_group(request: &Request, group: Option<&Selector>) -> Vec<u8> {
     let (script_name, _) = environ::split_path(request);
-    group.map(|group| group.name(request, &script_name)).unwrap_or_default()
+    group.map(|group| group.application_group(request, &script_name)).unwrap_or_default()
 }
 
 /// What runs applications, and embedded mode.

@@ -91,7 +91,7 @@ const SCRIPTS: &[Row<Wsgi>] = &[
     .default("%{RESOURCE}"),
     dir(
         "WSGIRestrictProcess",
-        Takes::Each(set::restrict_process),
+        Takes::Raw(set::restrict_process),
         "name ...",
         "Limits the process groups that %{ENV:variable} may choose.",
     ),
@@ -174,13 +174,13 @@ const REQUESTS: &[Row<Wsgi>] = &[
     .default("Off"),
     file_info(
         "WSGITrustedProxies",
-        Takes::Each(set::trusted_proxy),
+        Takes::Raw(set::trusted_proxies),
         "address|network ...",
         "Sets the proxies whose header fields are trusted.",
     ),
     file_info(
         "WSGITrustedProxyHeaders",
-        Takes::Each(set::trusted_header),
+        Takes::Raw(set::trusted_headers),
         "name ...",
         "Sets the header fields of trusted proxies that change environ.",
     ),
@@ -340,17 +340,32 @@ const PYTHON: &[Row<Wsgi>] = &[
 
 /// Directives that Tamarack has no use for.
 const IDLE: &[Row<Wsgi>] = &[
-    idle("WSGICaseSensitivity", "On|Off", "names of files are compared as they are"),
-    idle("WSGIAcceptMutex", "method", "processes share a queue of the kernel"),
-    idle("WSGISocketPrefix", "path", "sockets have no names"),
-    idle("WSGISocketRotation", "On|Off", "sockets have no names"),
-    idle("WSGIVerboseDebugging", "On|Off", "LogLevel wsgi:debug shows what happens"),
-    idle("WSGILazyInitialization", "On|Off", "an interpreter starts when it is needed"),
+    idle_flag("WSGICaseSensitivity", "names of files are compared as they are"),
+    idle(
+        "WSGIAcceptMutex",
+        Takes::One(set::accept_mutex),
+        "default|method",
+        "processes share a queue of the kernel",
+    ),
+    idle("WSGISocketPrefix", Takes::One(|_, _| Ok(())), "path", "sockets have no names"),
+    idle_flag("WSGISocketRotation", "sockets have no names"),
+    idle_flag("WSGIVerboseDebugging", "LogLevel wsgi:debug shows what happens"),
+    idle_flag("WSGILazyInitialization", "an interpreter starts when it is needed"),
 ];
 
-const fn idle(name: &'static str, syntax: &'static str, reason: &'static str) -> Row<Wsgi> {
-    server(name, Takes::One(|_, _| Ok(())), syntax, "Is accepted and has no effect.")
-        .state(State::Accepted(reason))
+const fn idle_flag(name: &'static str, reason: &'static str) -> Row<Wsgi> {
+    let check: Takes<Wsgi> =
+        Takes::One(|cx, arg| set::on_or_off(cx.target.directive, arg).map(|_| ()));
+    idle(name, check, "On|Off", reason)
+}
+
+const fn idle(
+    name: &'static str,
+    takes: Takes<Wsgi>,
+    syntax: &'static str,
+    reason: &'static str,
+) -> Row<Wsgi> {
+    server(name, takes, syntax, "Is accepted and has no effect.").state(State::Accepted(reason))
 }
 
 const REFUSED: &[Row<Wsgi>] = &[

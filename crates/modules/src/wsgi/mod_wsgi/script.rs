@@ -42,11 +42,19 @@ pub(super) struct Import {
     pub path: Vec<u8>,
     pub process_group: Vec<u8>,
     pub application_group: Vec<u8>,
-    /// Whether it is `WSGIImportScript`, whose group has to exist.
-    pub is_service: bool,
 }
 
 impl Selector {
+    /// The name, or the text of another form: before a request there is nothing to resolve it by.
+    pub fn literal(&self) -> Vec<u8> {
+        match self {
+            Selector::Name(name) => name.clone(),
+            Selector::Resource => b"%{RESOURCE}".to_vec(),
+            Selector::Server => b"%{SERVER}".to_vec(),
+            Selector::Variable(variable) => [b"%{ENV:", variable.as_slice(), b"}"].concat(),
+        }
+    }
+
     /// Parses a name.
     pub fn parse(text: &[u8]) -> Selector {
         let inside = text.strip_prefix(b"%{").and_then(|text| text.strip_suffix(b"}"));
@@ -62,10 +70,10 @@ impl Selector {
         }
     }
 
-    /// The name for a request, whose script is at the path `script_name`.
+    /// The application group of a request, whose script is at the path `script_name`.
     ///
-    /// Source: `wsgi_application_group`, `wsgi_process_group`
-    pub fn name(&self, request: &Request, script_name: &[u8]) -> Vec<u8> {
+    /// Source: `wsgi_application_group`
+    pub fn application_group(&self, request: &Request, script_name: &[u8]) -> Vec<u8> {
         match self {
             Selector::Name(name) => name.clone(),
             Selector::Resource => {
@@ -76,22 +84,50 @@ impl Selector {
             }
             Selector::Server => server(request),
             Selector::Variable(variable) => {
-                let found = request.notes.get(variable).or_else(|| request.env.get(variable));
-                let found = found.map(<[u8]>::to_vec).or_else(|| {
-                    let name = std::str::from_utf8(variable).ok()?;
-                    std::env::var_os(name).map(OsStringExt::into_vec)
-                });
-                match found {
-                    // Its value may be one of the other forms.
-                    Some(value) => match Selector::parse(&value) {
-                        Selector::Variable(_) => Vec::new(),
-                        other => other.name(request, script_name),
-                    },
-                    None => Vec::new(),
+                // Without the variable, the text that names it: no other group has that name.
+                let Some(value) = value(request, variable) else { return self.literal() };
+                match Selector::parse(&value) {
+                    other @ Selector::Variable(_) => other.literal(),
+                    other => other.application_group(request, script_name),
                 }
             }
         }
     }
+
+    /// The process group of a request. Without the variable, the text that names it is that of no
+    /// group: a request must not reach embedded mode, which runs as the server's user.
+    ///
+    /// Source: `wsgi_process_group`
+    pub fn process_group(&self, request: &Request) -> Vec<u8> {
+        match self {
+            Selector::Variable(variable) => match value(request, variable) {
+                Some(value) => Selector::parse(&value).literal(),
+                None => self.literal(),
+            },
+            other => other.literal(),
+        }
+    }
+
+    /// The name of an application in its script; `None` for the usual one.
+    ///
+    /// Source: `wsgi_callable_object`
+    pub fn callable(&self, request: &Request) -> Option<Vec<u8>> {
+        match self {
+            Selector::Name(name) if name.is_empty() || name.starts_with(b"%") => None,
+            Selector::Name(name) => Some(name.clone()),
+            Selector::Resource | Selector::Server => None,
+            Selector::Variable(variable) => value(request, variable),
+        }
+    }
+}
+
+/// The value of a variable.
+fn value(request: &Request, variable: &[u8]) -> Option<Vec<u8>> {
+    let found = request.notes.get(variable).or_else(|| request.env.get(variable));
+    found.map(<[u8]>::to_vec).or_else(|| {
+        let name = std::str::from_utf8(variable).ok()?;
+        std::env::var_os(name).map(OsStringExt::into_vec)
+    })
 }
 
 /// The host's name, with its port unless that is a usual one. Any other port than the connection's

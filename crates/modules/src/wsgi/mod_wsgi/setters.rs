@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 
+use bstr::ByteSlice;
 use conf::Arg;
 use conf::values::Subnet;
 use server::directive::{Cx, Fault, Set};
@@ -120,8 +121,10 @@ pub(super) fn callable_object(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 pub(super) fn restrict_process(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let name = if arg.text == b"%{GLOBAL}".as_slice() { Vec::new() } else { arg.text.to_vec() };
-    cx.dir().restricted.push(name);
+    for name in words::all(&arg.text) {
+        let name = if name == b"%{GLOBAL}" { Vec::new() } else { name };
+        cx.dir().restricted.push(name);
+    }
     Ok(())
 }
 
@@ -135,10 +138,7 @@ pub(super) fn import_script(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let options = Options::parse(&mut text, "WSGI import script", Allowed::GROUPS)?;
     let name = |group: Option<Arc<Selector>>, what: &str| match group.as_deref() {
         None => Err(Fault::new(format!("Name of WSGI {what} group required."))),
-        Some(Selector::Name(name)) => Ok(name.clone()),
-        // A process that starts has no request to take a name from.
-        Some(_) if what == "process" => Err(Fault::new("WSGI process group not yet configured.")),
-        Some(_) => Err(Fault::new("Invalid name for WSGI application group.")),
+        Some(name) => Ok(name.literal()),
     };
     let application_group = name(options.application_group, "application")?;
     let import = Import {
@@ -146,7 +146,6 @@ pub(super) fn import_script(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
         process_group: name(options.process_group, "process")?,
         application_group,
         path: below_root(cx, &path),
-        is_service: true,
     };
     cx.server().imports.0.push(Arc::new(import));
     Ok(())
@@ -220,23 +219,49 @@ fn below_root(cx: &mut Here<'_, '_>, path: &[u8]) -> Vec<u8> {
     cx.build().path(path).into_os_string().into_vec()
 }
 
-pub(super) fn trusted_proxy(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let network = Subnet::parse(&arg.text).ok();
-    let Some(network) = network else {
-        let text = format!("Unable to parse trusted proxy IP address/subnet \"{}\".", arg.text);
-        return Err(Fault::new(text).at(arg));
-    };
-    cx.dir().trusted_proxies.push(network);
+pub(super) fn trusted_proxies(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    for word in words::all(&arg.text) {
+        let Ok(network) = Subnet::parse(&word) else {
+            let mut text = "Unable to parse trusted proxy IP address/subnet of".to_owned();
+            text += &format!(" \"{}\".", word.as_bstr());
+            if word.contains(&b'/') {
+                text += " The specified network mask is invalid.";
+            }
+            return Err(Fault::new(text).at(arg));
+        };
+        cx.dir().trusted_proxies.push(network);
+    }
     Ok(())
 }
 
-pub(super) fn trusted_header(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let header = trusted::Header::named(&arg.text).ok_or_else(|| {
-        let text = format!("WSGITrustedProxyHeaders: '{}' is no header of proxies", arg.text);
-        Fault::new(text).at(arg).help(trusted::known())
-    })?;
-    cx.dir().trusted_headers.push(header);
+pub(super) fn trusted_headers(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    for word in words::all(&arg.text) {
+        match trusted::Header::named(&word) {
+            Some(header) => cx.dir().trusted_headers.push(header),
+            // As in mod_wsgi, it has no effect.
+            None => cx.warn(format!(
+                "WSGITrustedProxyHeaders: '{}' is no header of proxies; {}",
+                word.as_bstr(),
+                trusted::known()
+            )),
+        }
+    }
     Ok(())
+}
+
+/// `WSGIAcceptMutex`, which only has to be a method that there is.
+pub(super) fn accept_mutex(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    const METHODS: [&str; 6] = ["default", "flock", "fcntl", "sysvsem", "posixsem", "pthread"];
+    if METHODS.iter().any(|method| arg.is(method)) {
+        return Ok(());
+    }
+    let text = format!(
+        "Accept mutex lock mechanism '{}' is invalid. Valid accept mutex mechanisms for this \
+         platform are: {}.",
+        arg.text,
+        METHODS.join(", ")
+    );
+    Err(Fault::new(text).at(arg))
 }
 
 pub(super) fn refuse(cx: &mut Here<'_, '_>, _: &Arg) -> Set {

@@ -35,7 +35,7 @@ pub(super) fn check(build: &mut Build) {
     }
     for import in settings.iter().flat_map(|settings| &settings.imports.0) {
         let is_known = import.process_group.is_empty() || names.contains(&import.process_group);
-        if import.is_service && !is_known {
+        if !is_known {
             faults.push((import.span, "WSGI process group not yet configured."));
         }
     }

@@ -14,7 +14,7 @@ use super::script::{HandlerScript, Selector, host_name};
 use super::{Bound, HANDLER, Wsgi, owner};
 
 /// The name of an application in its script.
-const CALLABLE: &[u8] = b"application";
+pub(super) const CALLABLE: &[u8] = b"application";
 
 /// The function of a handler script.
 const HANDLE: &[u8] = b"handle_request";
@@ -105,12 +105,8 @@ impl Target {
         let passes = alias.and_then(|alias| alias.pass_authorization);
         let script = request.resource.filename.clone();
         let mut target = Target::new(bound, request, script, process_group, application_group);
-        let (script_name, _) = split_path(request);
-        target.callable =
-            callable.map_or_else(|| CALLABLE.to_vec(), |name| name.name(request, &script_name));
-        if target.callable.is_empty() {
-            target.callable = CALLABLE.to_vec();
-        }
+        let callable = callable.and_then(|callable| callable.callable(request));
+        target.callable = callable.unwrap_or_else(|| CALLABLE.to_vec());
         target.passes_authorization = passes.unwrap_or(target.passes_authorization);
         target.handler = request.handler.as_deref().unwrap_or_default().to_vec();
         target
@@ -145,9 +141,9 @@ impl Target {
         Target {
             script,
             process_group: process_group
-                .map(|group| group.name(request, &script_name))
+                .map(|group| group.process_group(request))
                 .unwrap_or_default(),
-            application_group: application_group.name(request, &script_name),
+            application_group: application_group.application_group(request, &script_name),
             callable: Vec::new(),
             passes_authorization: dir.pass_authorization.or(false)
                 || request.plan.core.cgi_pass_auth.or(false),

@@ -18,7 +18,16 @@ pub(super) fn word(text: &mut &[u8]) -> Vec<u8> {
     word
 }
 
-/// Takes an option, `NAME=VALUE`, off a text that is not empty; `None` if there is no value.
+/// All words of a text.
+pub(super) fn all(mut text: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    while !text.is_empty() {
+        words.push(word(&mut text));
+    }
+    words
+}
+
+/// Takes an option, `NAME=VALUE`, off a text that is not empty; `None` if there is no `=`.
 ///
 /// Source: `wsgi_parse_option`
 pub(super) fn option(text: &mut &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -26,9 +35,6 @@ pub(super) fn option(text: &mut &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let equals = rest.find_byte(b'=')?;
     let name = rest.get(..equals)?.to_vec();
     let rest = rest.get(equals + 1..)?.trim_ascii_start();
-    if rest.is_empty() {
-        return None;
-    }
     let value = word(&mut { rest });
     let mut after = rest;
     word(&mut after);
@@ -72,9 +78,11 @@ mod tests {
         // As in mod_wsgi, blanks may follow the equals sign.
         assert_eq!(option(&mut text).unwrap(), (b"f".to_vec(), b"g".to_vec()));
         assert!(text.is_empty());
-        for bad in ["word", "a=", "a=  "] {
-            assert_eq!(option(&mut bad.as_bytes()), None, "{bad:?}");
+        for empty in ["a=", "a=  "] {
+            let found = option(&mut empty.as_bytes());
+            assert_eq!(found, Some((b"a".to_vec(), Vec::new())), "{empty:?}");
         }
+        assert_eq!(option(&mut &b"word"[..]), None);
         assert_eq!(word(&mut &b""[..]), b"");
     }
 }
