@@ -9,6 +9,8 @@ use std::process::{Child, Command};
 
 use nix::unistd::{Gid, Uid, chdir, chroot, setgid, setgroups, setuid};
 
+use rustix::pipe::{PipeFlags, pipe_with};
+
 use crate::settings::Identity;
 
 /// What a program finds. The default changes nothing.
@@ -32,6 +34,14 @@ pub struct Surroundings {
     pub memory_bytes: Option<u64>,
 }
 
+/// The steps that may fail.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Root,
+    Identity,
+    Directory,
+}
+
 impl Surroundings {
     /// Starts a program with exactly these words and variables, as [`super::start`] does, and
     /// leaves it the descriptors `kept` under their numbers.
@@ -45,6 +55,8 @@ impl Surroundings {
         environment: Vec<Vec<u8>>,
         kept: &[BorrowedFd<'_>],
     ) -> io::Result<Child> {
+        // Where the new process tells which step has failed.
+        let (failure, teller) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let kept: Vec<RawFd> = kept.iter().map(AsRawFd::as_raw_fd).collect();
         let own = self.clone();
         // SAFETY: the companion has one thread, so what the closure does in its copy is
@@ -56,14 +68,39 @@ impl Surroundings {
                         return Err(io::Error::last_os_error());
                     }
                 }
-                own.enter()
+                own.enter().map_err(|(step, error)| {
+                    let _ = rustix::io::write(&teller, &[step as u8]);
+                    error
+                })
             });
         }
-        super::start(command, words, environment)
+        super::start(command, words, environment).map_err(|error| {
+            let mut step = [u8::MAX];
+            let _ = rustix::io::read(&failure, &mut step);
+            self.explained(step, error)
+        })
+    }
+
+    /// An error with the step that it comes from.
+    fn explained(&self, [step]: [u8; 1], error: io::Error) -> io::Error {
+        let text = |path: &Option<CString>| {
+            path.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let what = match step {
+            step if step == Step::Root as u8 => {
+                format!("can't make '{}' the root directory", text(&self.root))
+            }
+            step if step == Step::Identity as u8 => "can't become its user".to_owned(),
+            step if step == Step::Directory as u8 => {
+                format!("can't change to the folder '{}'", text(&self.directory))
+            }
+            _ => return error,
+        };
+        io::Error::new(error.kind(), format!("{what}: {error}"))
     }
 
     /// Makes this process what the program should find. Changes all that needs root first.
-    fn enter(&self) -> io::Result<()> {
+    fn enter(&self) -> Result<(), (Step, io::Error)> {
         limit(libc::RLIMIT_DATA as libc::c_int, self.data_bytes);
         limit(libc::RLIMIT_AS as libc::c_int, self.memory_bytes);
         if let Some(seconds) = self.cpu_seconds {
@@ -74,21 +111,23 @@ impl Surroundings {
             unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, priority) };
         }
         if let Some(root) = &self.root {
-            chdir(root.as_c_str())?;
-            chroot(root.as_c_str())?;
-            chdir(c"/")?;
+            let entered = chdir(root.as_c_str())
+                .and_then(|()| chroot(root.as_c_str()))
+                .and_then(|()| chdir(c"/"));
+            entered.map_err(|errno| (Step::Root, errno.into()))?;
         }
         if let Some(identity) = &self.identity {
             let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
-            setgid(Gid::from_raw(identity.group))?;
-            setgroups(&groups)?;
-            setuid(Uid::from_raw(identity.user))?;
+            let changed = setgid(Gid::from_raw(identity.group))
+                .and_then(|()| setgroups(&groups))
+                .and_then(|()| setuid(Uid::from_raw(identity.user)));
+            changed.map_err(|errno| (Step::Identity, errno.into()))?;
         }
         if let Some(mask) = self.umask {
             nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(mask));
         }
         if let Some(directory) = &self.directory {
-            chdir(directory.as_c_str())?;
+            chdir(directory.as_c_str()).map_err(|errno| (Step::Directory, errno.into()))?;
         }
         Ok(())
     }
