@@ -1,17 +1,23 @@
 //! Balancers: the sequence of their members is that of all processes, and what a killed process
 //! counted is subtracted.
 
+use std::time::Instant;
+
 use nix::sys::signal::{Signal, kill};
 
 use crate::backend::Backend;
 use crate::client::Client;
 use crate::free_port::free_port;
-use crate::shapes::start;
+use crate::shapes::started;
 use crate::site::Site;
-use crate::system_calls::calls_of;
+use crate::system_calls::{assert_at_most, calls_of, quiet_site};
 
 /// A site with a balancer of these members, at `/b/`.
 pub fn site(mpm: &str, members: &[String], more: &str) -> Site {
+    balancing(Site::new("balanced"), mpm, members, more)
+}
+
+fn balancing(site: Site, mpm: &str, members: &[String], more: &str) -> Site {
     let load = |name: &str| format!("LoadModule {name}_module modules/mod_{name}.so\n");
     let names = ["proxy", "proxy_http", "proxy_balancer", "slotmem_shm", "lbmethod_byrequests"];
     let modules: String = names.map(load).concat();
@@ -20,7 +26,7 @@ pub fn site(mpm: &str, members: &[String], more: &str) -> Site {
     let more = format!(
         "{modules}{more}<Proxy balancer://b>\n{members}</Proxy>\nProxyPass /b/ balancer://b/\n"
     );
-    start("balanced", mpm, &more)
+    started(site, mpm, &more)
 }
 
 /// The page of metrics.
@@ -65,7 +71,8 @@ fn the_sequence_of_members_is_that_of_all_processes() {
 fn choosing_a_member_makes_no_system_call() {
     let backends = [Backend::start(), Backend::start()];
     let members = backends.each_ref().map(|backend| format!("127.0.0.1:{}", backend.port));
-    let site = site("event", &members, "StartServers 1\nServerLimit 1\n");
+    let more = "StartServers 1\nServerLimit 1\n";
+    let site = balancing(quiet_site("balanced"), "event", &members, more);
     let mut client = site.client();
     let count = 200;
     let mut ask = || {
@@ -74,8 +81,9 @@ fn choosing_a_member_makes_no_system_call() {
         }
     };
     ask();
+    let begun = Instant::now();
     let Some(calls) = calls_of(&site, ask) else { return };
-    assert!(calls.values().sum::<usize>() <= 7 * count + count / 5, "{calls:?}");
+    assert_at_most(7, count, &calls, begun.elapsed());
 }
 
 #[test]

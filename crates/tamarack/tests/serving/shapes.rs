@@ -25,7 +25,10 @@ pub fn shape(mpm: &str, more: &str) -> String {
 }
 
 pub fn start(name: &str, mpm: &str, more: &str) -> Site {
-    let mut site = Site::new(name);
+    started(Site::new(name), mpm, more)
+}
+
+pub fn started(mut site: Site, mpm: &str, more: &str) -> Site {
     site.configure(&shape(mpm, more));
     site.start();
     site
