@@ -206,6 +206,7 @@ def _open_region():
     """The memory that this process shares with the loops; None without the extension."""
     if not _settings.get('region'):
         return None
+    region = _region
     try:
         if sys.version_info < (3, 10) or sys.implementation.name != 'cpython':
             raise ImportError('it is made for CPython 3.10 and later')
@@ -219,10 +220,13 @@ def _open_region():
         module = _imp.create_dynamic(spec)
         _imp.exec_dynamic(module)
         numbers = map(int, _settings['region'].split())
-        ring = module.Ring(_region, *numbers, _SEND_TIMEOUT)
+        # From now on the descriptor is the ring's, even if there is none.
+        descriptor, region = region, None
+        ring = module.Ring(descriptor, *numbers, _SEND_TIMEOUT)
     except Exception as error:
         _report(b'O', str(error))
-        os.close(_region)
+        if region is not None:
+            os.close(region)
         return None
     finally:
         os.close(_extension)
