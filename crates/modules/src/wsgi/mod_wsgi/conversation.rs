@@ -43,6 +43,8 @@ pub(super) struct Conversation {
     upload: Upload,
     decoder: FrameDecoder,
     received: Vec<u8>,
+    /// How many of these bytes have been used.
+    used: usize,
     waits: Waits,
     deadline: Option<Deadline>,
     /// Whether a worker has the request.
@@ -134,6 +136,7 @@ impl Conversation {
             },
             decoder: FrameDecoder::new(head_bytes_max),
             received: Vec::new(),
+            used: 0,
             waits,
             deadline: None,
             is_taken: false,
@@ -173,9 +176,12 @@ impl Conversation {
                 return Poll::Pending;
             }
             self.poll_upload(cx)?;
-            match self.decoder.decode(&self.received)? {
+            let unused = self.received.get(self.used..).unwrap_or_default();
+            match self.decoder.decode(unused)? {
                 Event::NeedMore { consumed } => {
-                    self.received.drain(..consumed);
+                    // Only now, or many short frames would move what follows them each time.
+                    self.received.drain(..self.used + consumed);
+                    self.used = 0;
                     match self.poll_receive(cx) {
                         Poll::Ready(Ok(true)) => {}
                         Poll::Ready(Ok(false)) => return Poll::Ready(Ok(Next::Retry)),
@@ -189,7 +195,7 @@ impl Conversation {
                     lines += 1;
                 }
                 Event::Wanted { consumed } => {
-                    self.received.drain(..consumed);
+                    self.used += consumed;
                     self.begin_upload();
                 }
                 Event::Head { consumed, len } => {
@@ -221,9 +227,8 @@ impl Conversation {
 
     /// The content of an event, which is taken out of what was received.
     fn taken(&mut self, consumed: usize, len: usize) -> Vec<u8> {
-        let content = self.received.get(consumed - len..consumed).unwrap_or_default().to_vec();
-        self.received.drain(..consumed);
-        content
+        self.used += consumed;
+        self.received.get(self.used - len..self.used).unwrap_or_default().to_vec()
     }
 
     /// Waits for bytes; false if no worker has had the request, and none will.
