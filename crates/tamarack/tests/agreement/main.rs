@@ -88,6 +88,8 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_session_dbd/users", "as above"),
     ("mod_wsgi/daemon", "explain runs no applications"),
     ("mod_wsgi/decisions", "as above"),
+    ("mod_wsgi/edges", "as above"),
+    ("mod_wsgi/groups", "as above"),
     ("mod_wsgi/proxies", "as above"),
     ("mod_wsgi/responses", "as above"),
     ("core/lookups", "names that one request has looked up are known to the next"),

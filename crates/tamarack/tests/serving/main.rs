@@ -93,6 +93,7 @@ mod variables;
 mod wsgi;
 mod wsgi_faults;
 mod wsgi_frameworks;
+mod wsgi_hostile;
 
 /// Whether long tests are requested.
 fn is_long() -> bool {

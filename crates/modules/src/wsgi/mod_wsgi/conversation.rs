@@ -49,6 +49,8 @@ pub(super) struct Conversation {
     deadline: Option<Deadline>,
     /// Whether a worker has the request.
     is_taken: bool,
+    /// Whether the rest of the request's body is read at the end.
+    discards: bool,
 }
 
 /// What a worker has sent.
@@ -140,6 +142,7 @@ impl Conversation {
             waits,
             deadline: None,
             is_taken: false,
+            discards: waits.piece.is_some(),
         }
     }
 
@@ -165,6 +168,13 @@ impl Conversation {
         }
         self.upload.is_gone = true;
         Some(std::mem::take(&mut self.upload.body))
+    }
+
+    /// What a daemon process's application has not read of the body, at the end of the response.
+    pub fn unread_body(&mut self) -> Option<BodyIn> {
+        let body = if self.discards { self.take_body() } else { None };
+        // The client that still waits has got the response instead.
+        body.filter(|body| !body.expects_continue())
     }
 
     /// Moves what can move, up to the next event.
@@ -329,7 +339,18 @@ impl Conversation {
                 }
                 Poll::Ready(Some(Err(error))) => {
                     upload.is_active = false;
-                    return Err(Broken::Client(error));
+                    // As in Apache, the application gets an error when it reads on, but a daemon
+                    // process is not asked what it makes of a client that is too slow.
+                    let is_left_to_it = match error {
+                        BodyError::Io(_) => true,
+                        BodyError::Status(408) => self.waits.piece.is_none(),
+                        BodyError::Status(_) | BodyError::TooLong(_) => false,
+                    };
+                    if !is_left_to_it {
+                        return Err(Broken::Client(error));
+                    }
+                    self.link.refuse_body();
+                    return Ok(());
                 }
             }
         }

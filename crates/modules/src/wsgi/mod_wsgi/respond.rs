@@ -11,8 +11,9 @@ use server::request::Request;
 use wire::table::Overlap;
 use wire::wsgi::{ResponseHead, WsgiFault, write_head};
 
-use super::body::{Beginning, Failed, Output, Pieces, beginning};
+use super::body::{Beginning, Output, Unread, beginning};
 use super::conversation::{Broken, Conversation, Next, Waits, parsed};
+use super::daemon::DaemonGroup;
 use super::environ::{self, About};
 use super::runtime::{self, Group, Runtime, Unavailable};
 use super::script::Selector;
@@ -25,8 +26,11 @@ use crate::util_script::redirect::to_local;
 /// How often a request is given to another worker because one was about to end.
 const RETRIES: usize = 200;
 
-/// The longest head of a response (`header-buffer-size`).
-const HEAD_BYTES: usize = 32768;
+/// The longest head of a response.
+const HEAD_BYTES: usize = 1 << 20;
+
+/// The longest field of a daemon process's response (`header-buffer-size`).
+const FIELD_BYTES: usize = 32768;
 
 pub(super) fn handle<'r>(bound: Bound<'r, Wsgi>, request: &'r mut Request) -> Step<'r> {
     Step::Pending(Box::pin(async move {
@@ -73,6 +77,12 @@ async fn respond(
         Err(broken) => return Err(failed(request, &target, &broken)),
     };
     let is_daemon = group.daemon.is_some();
+    if let Some(daemon) = &group.daemon
+        && has_long_field(&response, daemon)
+    {
+        let name = BStr::new(&target.process_group);
+        return Err(refuse(request, 500, &format!("{TRUNCATED} '{name}'")));
+    }
     let length = put(request, &response, is_daemon);
     if is_daemon && bound.dir.error_override.or(false) && response.status >= 400 {
         drop(conversation);
@@ -182,16 +192,13 @@ pub(super) async fn open(
     let (link, taken) = group.send(request, &runtime.line, application, head).await?;
     let timeout = request.host.core.timeout();
     // Embedded mode has no limit but that some process takes the request.
-    let (mut waits, mut head_bytes_max) = (Waits { queue: Some(timeout), piece: None }, HEAD_BYTES);
+    let mut waits = Waits { queue: Some(timeout), piece: None };
     if let Some(daemon) = &group.daemon {
         let piece = daemon.seconds("socket-timeout").unwrap_or(timeout);
         waits = Waits { queue: daemon.seconds("queue-timeout"), piece: Some(piece) };
-        if let Some(size) = daemon.number("header-buffer-size") {
-            head_bytes_max = usize::try_from(size).unwrap_or(HEAD_BYTES);
-        }
     }
     let rest = head.get(taken..).unwrap_or_default();
-    Ok(Conversation::new(request, (link, rest), waits, head_bytes_max))
+    Ok(Conversation::new(request, (link, rest), waits, HEAD_BYTES))
 }
 
 /// Logs why a request can't be given to a worker; returns the status.
@@ -224,13 +231,17 @@ fn failed(request: &Request, target: &Target, broken: &Broken) -> u16 {
             let text = format!("Malformed response headers received from daemon process '{name}'");
             refuse(request, 502, &format!("{text}: {fault}"))
         }
-        Broken::Worker(_) | Broken::Io(_) => {
-            let text = format!(
-                "Truncated or oversized response headers received from daemon process '{name}'"
-            );
-            refuse(request, 502, &text)
-        }
+        Broken::Worker(_) | Broken::Io(_) => refuse(request, 502, &format!("{TRUNCATED} '{name}'")),
     }
+}
+
+const TRUNCATED: &str = "Truncated or oversized response headers received from daemon process";
+
+/// Whether a field does not fit the buffer of Apache, with its end of the line and a NUL.
+fn has_long_field(head: &ResponseHead<'_>, daemon: &DaemonGroup) -> bool {
+    let size = daemon.number("header-buffer-size").and_then(|size| usize::try_from(size).ok());
+    let size = size.unwrap_or(FIELD_BYTES);
+    head.fields.iter().any(|(name, value)| name.len() + value.len() + 5 > size)
 }
 
 /// Puts a head into the response; returns the length that it announces.
@@ -239,18 +250,21 @@ fn failed(request: &Request, target: &Target, broken: &Broken) -> u16 {
 fn put(request: &mut Request, head: &ResponseHead<'_>, is_daemon: bool) -> Option<u64> {
     let response = &mut request.response;
     response.status = head.status;
-    response.status_line = Some(head.status_line.to_vec()).filter(|line| line.len() > 4);
-    let mut length = None;
+    response.status_line = Some(head.status_line.to_vec());
+    let (mut length, mut cookies) = (None, Vec::new());
     for (name, value) in &head.fields {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         if is(b"Content-Type") {
             response.content_type = Some(value.to_vec()).filter(|value| !value.is_empty());
         } else if is(b"Content-Length") {
             length = wire::chars::decimal(value);
+            response.headers_out.set(name, value);
         } else if is(b"Transfer-Encoding") {
             // The framing is this server's.
-        } else if is(b"WWW-Authenticate") || is(b"Set-Cookie") {
+        } else if is(b"WWW-Authenticate") {
             response.err_headers_out.add(name, value);
+        } else if is_daemon && is(b"Set-Cookie") {
+            cookies.push((name, value));
         } else {
             response.headers_out.add(name, value);
         }
@@ -258,6 +272,7 @@ fn put(request: &mut Request, head: &ResponseHead<'_>, is_daemon: bool) -> Optio
     if is_daemon {
         // As in Apache, where they come as the head of a program's output.
         response.headers_out.compress(Overlap::Merge);
+        cookies.iter().for_each(|(name, value)| response.headers_out.add(name, value));
     }
     length
 }
@@ -275,12 +290,20 @@ async fn give_body(
     length: Option<u64>,
     is_daemon: bool,
 ) -> Result<Verdict, u16> {
+    // In Apache the end of a body does not come with the rest of it.
+    if request.head.headers_in.contains(b"Range") {
+        request.refuse_ranges();
+    }
     let status = request.response.status;
     let begun = beginning(&mut conversation).await;
     let has_no_body = request.head.header_only || matches!(status, 204 | 304);
     let is_over = has_no_body || !matches!(begun, Beginning::Part(_));
     match is_over.then(|| conversation.take_body()).flatten() {
-        // The application has not read it: the connection does.
+        // The application has not read it: as in Apache, a daemon process is given all of it. Of
+        // another one the connection reads it.
+        Some(body) if is_daemon && !body.is_empty() => {
+            request.body_in = Unread::new(body).discard().await;
+        }
         Some(body) => request.body_in = body,
         // It may still read it.
         None => request.response.reads_request = conversation.may_read(),
@@ -291,16 +314,16 @@ async fn give_body(
             return Ok(Verdict::Ok);
         }
         Beginning::Part(pieces) => pieces,
-        Beginning::Failed(broken) => {
+        Beginning::Failed(pieces, broken) => {
             conversation.log_broken(&broken);
-            request.response.body = Body::Stream(Box::pin(Failed));
+            request.response.body = Body::Stream(Box::pin(Output::broken(pieces, length)));
             return Ok(Verdict::Ok);
         }
     };
     if has_no_body {
         request.response.body = match length {
             Some(length) => Body::Stream(Box::pin(Announced(length))),
-            None => Body::Stream(Box::pin(Pieces(Vec::new()))),
+            None => Body::Stream(Box::pin(Output::complete(Vec::new(), None))),
         };
         // The application goes on, although no client sees what it makes.
         let wait = request.host.core.timeout();
@@ -331,7 +354,7 @@ fn whole(
             _ => Body::Bytes(pieces.concat().into()),
         },
         None if given == 0 && !is_daemon => Body::Empty,
-        Some(_) | None => Body::Stream(Box::pin(Pieces(pieces))),
+        Some(_) | None => Body::Stream(Box::pin(Output::complete(pieces, length))),
     }
 }
 

@@ -194,7 +194,7 @@ def _serve(wire, task):
             uri = (task.environ or {}).get('REQUEST_URI', '')
             line = 'mod_wsgi (pid=%d): Slow request: %s took %.3f seconds.'
             _Log('<wsgi.errors>', None, b'4')._line(line % (os.getpid(), uri, taken))
-        log.finish()
+        log._finish()
         _local.log = None
         task.environ = None
         if _event_callbacks:
@@ -210,7 +210,9 @@ def _answer(wire, head, log):
     except BaseException:
         _write_log("Exception occurred processing WSGI script '%s'." % head[1])
         _write_traceback()
-        answer = _frame(b'F', (500).to_bytes(2, 'little'))
+        # As in mod_wsgi, a script that does not say so lets nobody in.
+        refusal = _frame(b'A', b'no')
+        answer = refusal if head[0] == 'a' else _frame(b'F', (500).to_bytes(2, 'little'))
     wire.send([answer])
 
 

@@ -24,6 +24,21 @@ class _Output(io.TextIOBase):
     def errors(self):
         return 'backslashreplace'
 
+    @property
+    def line_buffering(self):
+        return True
+
+    @property
+    def write_through(self):
+        return True
+
+    @property
+    def buffer(self):
+        return _Bytes(self)
+
+    def reconfigure(self, **_):
+        pass
+
     def writable(self):
         return True
 
@@ -34,6 +49,26 @@ class _Output(io.TextIOBase):
         raise RuntimeError('log object cannot be closed')
 
     def __del__(self):
+        pass
+
+
+class _Bytes(io.BufferedIOBase):
+    """The same text file for bytes."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self._text.write(bytes(data).decode('utf-8', 'backslashreplace'))
+        return len(data)
+
+    def flush(self):
+        self._text.flush()
+
+    def close(self):
         pass
 
 
@@ -66,15 +101,15 @@ class _Log(_Output):
         if line:
             self._line(line)
 
-    def finish(self):
+    def _finish(self):
         """Ends a request's log: what is written later belongs to the process."""
         self.flush()
         self._wire = None
 
     def _line(self, line):
         data = line.encode('utf-8', 'backslashreplace').replace(b'\0', b'\\0')
-        for start in range(0, max(len(data), 1), 8000):
-            self._send(data[start:start + 8000])
+        for start in range(0, max(len(data), 1), _LOG_BYTES):
+            self._send(data[start:start + _LOG_BYTES])
 
     def _send(self, data):
         wire = self._wire
@@ -84,10 +119,12 @@ class _Log(_Output):
                 return
             except OSError:
                 pass
-        try:
-            _control.send(b'L' + self._level + data)
-        except OSError:
-            pass
+        # The companion takes messages of some length only.
+        for start in range(0, max(len(data), 1), 8000):
+            try:
+                _control.send(b'L' + self._level + data[start:start + 8000])
+            except OSError:
+                pass
 
 
 class _Current(_Output):

@@ -1,5 +1,6 @@
 # A request: its input, the response, and the file wrapper.
 
+import operator
 import stat
 
 
@@ -12,7 +13,9 @@ class Input:
 
     _is_asked = False
     _raw = b''
+    # The current piece, and how much of it was read.
     _buffer = b''
+    _at = 0
     _failure = None
 
     def __init__(self, wire, has_body):
@@ -50,49 +53,55 @@ class Input:
             self._is_over = True
         return data[4:4 + size]
 
-    def read(self, size=-1):
-        if size is None or size < 0:
-            pieces = [self._buffer]
-            self._buffer = b''
-            while True:
-                piece = self._piece()
-                if not piece:
-                    return b''.join(pieces)
-                pieces.append(piece)
-        pieces, count = [self._buffer], len(self._buffer)
-        while count < size:
+    def _rest(self):
+        """What is left of the current piece."""
+        buffer, at = self._buffer, self._at
+        self._buffer, self._at = b'', 0
+        return buffer[at:] if at else buffer
+
+    def read(self, size=-1, /):
+        size = operator.index(size)
+        pieces = [self._rest()]
+        count = len(pieces[0])
+        while size < 0 or count < size:
             piece = self._piece()
             if not piece:
                 break
             pieces.append(piece)
             count += len(piece)
-        data = b''.join(pieces)
-        self._buffer = data[size:]
-        return data[:size]
+        if 0 <= size < count:
+            # The last piece goes on.
+            self._buffer, self._at = pieces[-1], len(pieces[-1]) - (count - size)
+            pieces[-1] = self._buffer[:self._at]
+        return b''.join(pieces)
 
-    def readline(self, size=-1):
-        limit = -1 if size is None else size
-        at = 0
-        while True:
-            end = self._buffer.find(b'\n', at) + 1
-            if 0 <= limit <= (end or len(self._buffer)):
-                end = limit
-            elif not end:
-                at = len(self._buffer)
-                piece = self._piece()
-                if piece:
-                    self._buffer += piece
-                    continue
-                end = len(self._buffer)
-            line, self._buffer = self._buffer[:end], self._buffer[end:]
-            return line
+    def readline(self, size=-1, /):
+        size = operator.index(size)
+        pieces, count = [], 0
+        while count != size:
+            if self._at == len(self._buffer):
+                self._buffer, self._at = self._piece(), 0
+                if not self._buffer:
+                    break
+            at = self._at
+            most = len(self._buffer)
+            if size >= 0:
+                most = min(most, at + size - count)
+            line_end = self._buffer.find(b'\n', at, most) + 1
+            self._at = line_end or most
+            pieces.append(self._buffer[at:self._at])
+            count += self._at - at
+            if line_end:
+                break
+        return b''.join(pieces)
 
-    def readlines(self, hint=-1):
+    def readlines(self, hint=-1, /):
+        hint = operator.index(hint)
         lines, count = [], 0
         for line in self:
             lines.append(line)
             count += len(line)
-            if hint is not None and 0 < hint <= count:
+            if 0 < hint <= count:
                 break
         return lines
 
@@ -104,6 +113,9 @@ class Input:
         if not line:
             raise StopIteration
         return line
+
+
+Input.__module__ = 'mod_wsgi'
 
 
 class FileWrapper:
@@ -123,6 +135,9 @@ class FileWrapper:
         if data:
             return data
         raise StopIteration
+
+
+FileWrapper.__module__ = RequestTimeout.__module__ = 'mod_wsgi'
 
 
 class _Gone(Exception):
@@ -156,12 +171,22 @@ def _checked_status(status):
         raise ValueError('status code was not supplied')
     if len(code) != 3 or not (code.isascii() and code.isdigit()):
         raise ValueError('status code is not a 3 digit integer')
-    if len(status) > 3 and status[3] != ' ':
+    if status[3:4] != ' ':
         raise ValueError('no space following status code')
     if not _is_text(status):
         raise ValueError('control character present in status line')
     _note(_statuses, status)
     return status
+
+
+def _checked_length(value):
+    """The number that strtol(3) takes all of the text for."""
+    text = value.lstrip(' \t\n\v\f\r')
+    digits = text[1:] if text[:1] in ('+', '-') else text
+    is_number = digits.isascii() and digits.isdigit() and len(digits) < 19
+    if value and not is_number or text[:1] == '-' and digits.strip('0'):
+        raise ValueError('invalid content length')
+    return int(digits or 0)
 
 
 def _checked_header(header):
@@ -193,7 +218,7 @@ def _checked_header(header):
 class _Response:
     """What start_response and write() make."""
 
-    __slots__ = ('wire', 'status', 'headers', 'is_sent', 'length', 'given')
+    __slots__ = ('wire', 'status', 'headers', 'is_sent', 'length', 'given', 'frames')
 
     def __init__(self, wire):
         self.wire = wire
@@ -202,8 +227,10 @@ class _Response:
         self.is_sent = False
         self.length = None
         self.given = 0
+        # The head, which waits for what follows: both come at once.
+        self.frames = []
 
-    def start(self, status, headers, exc_info=None):
+    def start(self, status, headers, exc_info=None, /):
         if type(headers) is not list:
             raise TypeError('start_response() argument 2 must be list, not '
                             + type(headers).__name__)
@@ -230,9 +257,7 @@ class _Response:
         parts = [self.status]
         for name, value in self.headers:
             if len(name) == 14 and name.lower() == 'content-length':
-                if not value.strip().isdigit() or not value.isascii():
-                    raise ValueError('invalid content length')
-                self.length = int(value)
+                self.length = _checked_length(value)
                 value = str(self.length)
             parts.append(name)
             parts.append(value)
@@ -241,12 +266,14 @@ class _Response:
 
     def output(self, data, is_last=False):
         """Sends a piece of the body, and the head before the first one."""
-        frames = [] if self.is_sent else [self.head()]
+        if not self.is_sent:
+            self.frames = [self.head()]
         size = len(data)
         if self.length is not None and self.given + size > self.length:
             size = self.length - self.given
             data = data[:size]
         self.given += size
+        frames = []
         if size <= _DATA_BYTES:
             if size:
                 frames += [b'D' + size.to_bytes(4, 'little'), data]
@@ -259,13 +286,15 @@ class _Response:
             frames.append(_END)
         if not frames:
             return
+        if self.frames:
+            frames, self.frames = self.frames + frames, []
         try:
             self.wire.send(frames)
         except OSError:
             raise _Gone from None
         _touch()
 
-    def write(self, data):
+    def write(self, data, /):
         if not isinstance(data, bytes):
             raise TypeError('byte string value expected, value of type %.200s found'
                             % type(data).__name__)
@@ -289,6 +318,9 @@ class _Response:
         names = [name.lower() for name, _ in self.headers]
         if 'content-length' not in names:
             self.headers.append(('Content-Length', str(size)))
+        if not size:
+            self.frames = [self.head()]
+            return True
         try:
             self.wire.send([self.head()])
             size = min(size, self.length)
@@ -305,7 +337,21 @@ class _Response:
         return True
 
 
-def _give(result, response):
+def _close(result, path):
+    """Ends what an application has returned. What goes wrong there is no part of the response."""
+    close = getattr(result, 'close', None)
+    if close is None:
+        return
+    try:
+        close()
+    except RequestTimeout:
+        raise
+    except BaseException:
+        _write_log("Exception occurred processing WSGI script '%s'." % path)
+        _write_traceback()
+
+
+def _give(result, response, path):
     """Sends what an application has returned."""
     try:
         if type(result) is list and len(result) == 1 and type(result[0]) is bytes:
@@ -321,16 +367,13 @@ def _give(result, response):
                 if item:
                     response.output(item)
             response.output(b'')
-    finally:
-        close = getattr(result, 'close', None)
-        if close is not None:
-            close()
+    except BaseException:
+        _close(result, path)
+        raise
+    _close(result, path)
     # Lines for the log that come later would find no reader.
     _flush_log()
-    try:
-        response.wire.send([_END])
-    except OSError:
-        raise _Gone from None
+    response.output(b'', True)
 
 
 def _flush_log():

@@ -172,7 +172,7 @@ def _respond(wire, head, log, task):
         if made is None:
             _touch()
         else:
-            _give(*made)
+            _give(*made, path)
         return
     except _Gone:
         return _write_log('Client closed connection.', b'7')
@@ -191,7 +191,9 @@ def _respond(wire, head, log, task):
 
 
 def _bytes(text):
-    return text if isinstance(text, bytes) else text.encode('utf-8')
+    """A name; a NUL ends it, as in C: what follows would be another one."""
+    data = text if isinstance(text, bytes) else text.encode('utf-8')
+    return data.partition(b'\0')[0]
 
 
 def _decide(wire, head, log):
@@ -220,11 +222,10 @@ def _decide(wire, head, log):
         raise LookupError(name)
     result = function(*arguments)
     if kind == 'g':
-        groups = [_bytes(group) for group in result or ()]
-        return b'\0'.join(groups)
+        return b'\0'.join(map(_bytes, result or ()))
     if result is None:
         return b'none'
-    if kind in 'pd' and isinstance(result, (str, bytes)):
+    if kind == 'p' and isinstance(result, str) or kind == 'd' and isinstance(result, (str, bytes)):
         return b'=' + _bytes(result)
     if isinstance(result, bool):
         return b'yes' if result else b'no'
