@@ -107,8 +107,22 @@ impl Build {
     pub fn regex(&self, pattern: &[u8], ignoring_case: bool) -> Result<pcre::Regex, Fault> {
         let mut flags = self.regex_flags;
         flags.caseless |= ignoring_case;
-        pcre::Regex::new(pattern, flags)
-            .map_err(|why| Fault::new("Regex could not be compiled").help(why.to_string()))
+        compiled(pattern, flags)
+    }
+
+    /// Compiles a pattern with `RegexDefaultOptions`, but so that a dot never matches a newline.
+    ///
+    /// # Errors
+    /// As for [`Build::regex`].
+    pub fn regex_of_lines(
+        &self,
+        pattern: &[u8],
+        ignoring_case: bool,
+    ) -> Result<pcre::Regex, Fault> {
+        let mut flags = self.regex_flags;
+        flags.caseless |= ignoring_case;
+        flags.dotall = false;
+        compiled(pattern, flags)
     }
 
     /// Applies the directives, merges the hosts, runs `post_config`; returns `None` if there was an
@@ -348,6 +362,11 @@ impl Target<'_> {
             || self.allowed.intersects(row.allow)
             || row.allow.is_none()
     }
+}
+
+fn compiled(pattern: &[u8], flags: pcre::Flags) -> Result<pcre::Regex, Fault> {
+    pcre::Regex::new(pattern, flags)
+        .map_err(|why| Fault::new("Regex could not be compiled").help(why.to_string()))
 }
 
 /// A directive's name in AllowOverrideList and messages.
