@@ -86,7 +86,7 @@ pub(crate) struct Outcome {
     pub changed: u64,
 }
 
-/// A connection that failed, or is not to be had.
+/// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unopened {
     /// There is none: the reason.

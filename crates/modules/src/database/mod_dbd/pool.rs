@@ -90,7 +90,8 @@ impl Database {
             let _permit = permit;
             own.work(place, &arguments, deadline)
         };
-        let done = engine.handle.blocking().run_within(WAIT, Work::Database, job).await;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let done = engine.handle.blocking().run_within(left, Work::Database, job).await;
         match done {
             Ok(Ok(done)) => self.tell(engine, done),
             Ok(Err(NoStatement)) => Err(Failure::NoStatement),
@@ -132,7 +133,7 @@ impl Database {
             Ok(connection) => connection,
             Err(why) => return Ok(Done::Unopened(why)),
         };
-        // As in Apache, a connection that is not to be had counts first.
+        // As in Apache, the connection comes first: without one, the label does not matter.
         let statement = place.and_then(|place| self.settings.statements.get(place));
         let outcome = statement.map(|found| connection.run(found, arguments, deadline));
         self.keep(connection);

@@ -4,11 +4,14 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::message::backend::{Header, Message};
-use rustix::net::{RecvFlags, recv};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, recv};
 
 use super::conninfo::Server;
 use crate::database::mod_dbd::driver::RESULT_BYTES_MAX;
@@ -33,7 +36,7 @@ impl Socket {
     /// Connects until the deadline.
     pub fn connect(server: &Server, deadline: Instant) -> io::Result<Socket> {
         let stream = match server {
-            Server::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+            Server::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
             Server::Tcp(host, port) => Stream::Tcp(connect_tcp(host, *port, deadline)?),
         };
         Ok(Socket { stream, received: BytesMut::new() })
@@ -95,7 +98,7 @@ impl Socket {
     pub fn is_quiet(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let received = recv(self.fd(), &mut [0u8; 1], flags);
-        self.received.is_empty() && matches!(received, Err(rustix::io::Errno::AGAIN))
+        self.received.is_empty() && matches!(received, Err(Errno::AGAIN))
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -103,6 +106,17 @@ impl Socket {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
         }
+    }
+}
+
+/// Where the server's queue is full, the system waits, but not for longer than a call may send.
+fn connect_unix(path: &Path, deadline: Instant) -> io::Result<UnixStream> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(left(deadline)?))?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Err(Errno::AGAIN) => Err(io::ErrorKind::TimedOut.into()),
+        done => Ok(done.map(|()| socket.into())?),
     }
 }
 
@@ -124,4 +138,25 @@ fn connect_tcp(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connecting_to_a_server_that_accepts_nothing_ends_with_the_deadline() {
+        let path = std::env::temp_dir().join(format!("tamarack-full-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        let server = rustix::net::socket(family, kind, None).unwrap();
+        rustix::net::bind(&server, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&server, 0).unwrap();
+        let _queued = UnixStream::connect(&path).unwrap();
+        let began = Instant::now();
+        let deadline = began + Duration::from_millis(100);
+        assert!(connect_unix(&path, deadline).is_err());
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::fs::remove_file(&path).unwrap();
+    }
 }
