@@ -51,7 +51,7 @@ pub(super) fn apply(request: &mut Request, body: Body, how: &Compression<'_>) ->
         return body;
     }
     name_coding(request, how.coding);
-    request.response.headers_out.unset(b"Content-Length");
+    request.response.unset_length();
     request.response.headers_out.unset(b"Content-MD5");
     alter_etag(request, how.coding, how.etag);
     if request.response.status == 304 {

@@ -10,7 +10,7 @@ use server::body::Body;
 use server::filter::{FilterDef, OutputFilter, Stage};
 use server::hooks::Hooks;
 use server::module::Module;
-use server::request::Request;
+use server::request::{Request, Told};
 
 use super::rewritten::{Rewrite, body_of, of_length};
 
@@ -54,11 +54,17 @@ impl OutputFilter for Filter {
         }
         let (media, charset) = named(request.response.content_type.as_deref().unwrap_or_default());
         let start = [b"data:", media, charset, b";base64,"].concat();
+        let told = request.response.told;
         let announced = request.response.headers_out.get(b"Content-Length").and_then(number);
-        let length = announced.or_else(|| body.length().filter(|_| !request.response.chunked));
-        request.response.headers_out.unset(b"Content-Length");
+        let announced = announced.or_else(|| body.length().filter(|_| told == Told::Length));
+        request.response.unset_length();
         request.response.content_type = Some(b"text/plain".to_vec());
-        let length = length
+        if told == Told::End && body.length() == Some(0) {
+            // The beginning comes with the end: it is as any other body.
+            request.response.chunked = false;
+            return Body::from(start);
+        }
+        let length = announced
             .filter(|length| *length < LENGTH_LIMIT)
             .map(|length| start.len() as u64 + length.div_ceil(3) * 4);
         if let Some(length) = length {

@@ -15,7 +15,7 @@ use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::{Bound, Hooks, Step, Verdict};
 use server::merge::Prepend;
 use server::module::Module;
-use server::request::Request;
+use server::request::{Request, Told};
 use server::request_body::{BodyError, BodyIn};
 use wire::method::Method;
 
@@ -70,6 +70,7 @@ fn handle<'r>(cx: Bound<'r, Reflector>, request: &'r mut Request) -> Step<'r> {
             let allow = request.allow();
             request.response.headers_out.set(b"Allow", &allow);
             request.response.body = Body::Empty;
+            request.response.told = Told::End;
             Step::OK
         }
         Method::POST if request.main.is_some() => Step::OK,
@@ -83,15 +84,20 @@ async fn reflect(dir: &Dir, request: &mut Request) -> Verdict {
     let mut head = BytesMut::new();
     let mut body_in = std::mem::take(&mut request.body_in);
     let length = body_in.length();
+    request.response.told = if length.is_some() { Told::Length } else { Told::Fields };
     while head.len() < WHOLE_BYTES {
         match body_in.next().await {
             Some(Ok(bytes)) => head.extend_from_slice(&bytes),
             Some(Err(error)) => return Verdict::Status(error.status(request)),
             None => {
                 request.response.chunked = length.is_none() && !head.is_empty();
+                if head.is_empty() {
+                    request.response.told = Told::End;
+                    request.response.body = Body::Empty;
+                    return Verdict::Ok;
+                }
                 request.refuse_ranges();
-                request.response.body =
-                    if head.is_empty() { Body::Empty } else { Body::Bytes(head.freeze()) };
+                request.response.body = Body::Bytes(head.freeze());
                 return Verdict::Ok;
             }
         }

@@ -54,7 +54,7 @@ pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, Unhosted};
 pub use origin::{Depth, MainRequest, UsedLogin};
 pub use resource::{Proxied, Resource};
-pub use response::{LateTrailers, Response};
+pub use response::{LateTrailers, Response, Told};
 pub use traffic::Traffic;
 pub use validators::OwnValidators;
 

@@ -67,6 +67,20 @@ pub struct Response {
     pub is_one_brigade: bool,
     /// The body reads the rest of the request's: both are on their way at the same time.
     pub reads_request: bool,
+    /// What the handler, and the filters so far, have told of the body.
+    pub told: Told,
+}
+
+/// What is told of a body before a filter sees any of it, as far as filters depend on that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing but what a `Content-Length` among the fields says.
+    #[default]
+    Fields,
+    /// Its length, as if it were among the fields.
+    Length,
+    /// That there is none, not even an empty file.
+    End,
 }
 
 impl Default for Response {
@@ -96,6 +110,7 @@ impl Default for Response {
             is_raw: false,
             is_one_brigade: false,
             reads_request: false,
+            told: Told::Fields,
         }
     }
 }
@@ -112,6 +127,14 @@ impl Response {
         self.keeps_origin && (is(b"Date") || is(b"Server"))
     }
 
+    /// Takes back what was told of the body's length: a filter changes it.
+    pub fn unset_length(&mut self) {
+        self.headers_out.unset(b"Content-Length");
+        if self.told == Told::Length {
+            self.told = Told::Fields;
+        }
+    }
+
     /// Takes the trailer fields of a body that has ended.
     pub fn take_late_trailers(&mut self) {
         if let Some(late) = self.late_trailers.take() {
@@ -126,7 +149,7 @@ impl Response {
             status, status_line, headers_out, err_headers_out, trailers_out, late_trailers,
             content_type, content_encoding, content_languages, body, tunnel, passing, mtime_us,
             bytes_sent, expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
-            is_raw, is_one_brigade, reads_request,
+            is_raw, is_one_brigade, reads_request, told,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -140,5 +163,6 @@ impl Response {
         *allowed = MethodSet::EMPTY;
         (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
         (*is_raw, *is_one_brigade, *reads_request) = (false, false, false);
+        *told = Told::Fields;
     }
 }

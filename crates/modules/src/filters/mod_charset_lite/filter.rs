@@ -38,7 +38,7 @@ impl OutputFilter for Filter {
             self.is_done = true;
             return None;
         }
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         let length = request.response.body.length()?;
         if length == 0 {
             self.is_done = true;
@@ -52,7 +52,7 @@ impl OutputFilter for Filter {
         if self.is_done {
             return body;
         }
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         let translate = Translate::new(self.translation);
         let body = body_of(translate, Bytes::new(), body, Vec::new());
         request.response.chunked = true;

@@ -60,7 +60,7 @@ impl OutputFilter for Pack {
             return body;
         }
         coding::name_coding(request, b"gzip");
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         request.response.headers_out.unset(b"Content-MD5");
         coding::alter_etag(request, b"gzip", etag);
         if request.response.status == 304 {
@@ -129,7 +129,7 @@ impl OutputFilter for Unpack {
             return body;
         }
         let InForce { own: packing, etag, .. } = in_force::<Deflate>(request);
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         request.response.headers_out.unset(b"Content-MD5");
         coding::alter_etag(request, b"gunzip", etag);
         let limits = unpacking(request);

@@ -107,7 +107,7 @@ async fn filtered(name: &str, request: &mut Request) -> Result<(), Failure> {
     let body = std::mem::take(&mut request.response.body);
     let length = body.length();
     if !filter.preserves_length {
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
     }
     trace(request, &filter, true);
     let is_stream = matches!(body, Body::Stream(_));
@@ -125,7 +125,7 @@ async fn filtered(name: &str, request: &mut Request) -> Result<(), Failure> {
     };
     if has_ended {
         // What the program wrote is known, whatever PreservesContentLength promises.
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
     }
     Ok(())
 }

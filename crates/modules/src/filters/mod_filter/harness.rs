@@ -166,7 +166,7 @@ fn note_change(provider: &Provider, request: &mut Request) {
         request.response.headers_out.unset(b"Content-MD5");
         request.response.headers_out.unset(b"ETag");
         if flags & CHANGE_LENGTH != 0 {
-            request.response.headers_out.unset(b"Content-Length");
+            request.response.unset_length();
         }
     }
     if flags & NO_CACHE != 0 {

@@ -130,7 +130,7 @@ async fn joined(body: Body) -> Body {
 /// A page has no length, and no time that is known, unless the configuration says so.
 fn set_fields(request: &mut Request) {
     let dir = request.dir_of::<Include>().cloned().unwrap_or_default();
-    request.response.headers_out.unset(b"Content-Length");
+    request.response.unset_length();
     if dir.last_modified.or(false) {
         if !request.response.headers_out.contains(b"Last-Modified") {
             set_last_modified(request);

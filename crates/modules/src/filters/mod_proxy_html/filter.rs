@@ -66,7 +66,7 @@ impl OutputFilter for Filter {
             return body;
         }
         let Some(html) = html(request).cloned() else { return body };
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         let (head, rest) = body.split_head();
         if matches!(rest, Body::Empty) && head.len() < LEAST_BYTES {
             return Body::Bytes(head);

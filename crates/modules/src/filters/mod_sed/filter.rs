@@ -11,7 +11,7 @@ use server::body::Body;
 use server::errors;
 use server::filter::{Beginning, InputFilter, OutputFilter};
 use server::log::Level;
-use server::request::Request;
+use server::request::{Request, Told};
 use server::request_body::{BodyError, BodySource};
 
 use super::Sed;
@@ -38,9 +38,11 @@ impl OutputFilter for Filter {
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         if request.response.body.length() == Some(0) {
             self.is_done = true;
+            // Of an empty file, the script prints nothing.
+            request.response.told = Told::End;
             return None;
         }
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         Some(Box::pin(begin(self, request)))
     }
 
@@ -126,6 +128,9 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     filter.is_done = true;
     if is_complete && !runner.is_behind() {
         request.response.chunked = runner.is_passed_on_at_end();
+        if out.is_empty() {
+            request.response.told = Told::End;
+        }
         request.response.body = if out.is_empty() { Body::Empty } else { Body::from(out) };
     } else {
         request.response.chunked = true;

@@ -28,7 +28,7 @@ pub(super) struct Filter {
 
 impl OutputFilter for Filter {
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         let length = request.response.body.length();
         let is_short = length.is_some_and(|length| length <= WHOLE_BYTES as u64);
         is_short.then(|| Box::pin(begin(self, request)) as Beginning<'r>)

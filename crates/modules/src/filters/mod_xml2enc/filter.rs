@@ -45,7 +45,7 @@ impl OutputFilter for Sniff {
             text.drain(..skipped);
             found.cut = found.cut.map(|at| at.saturating_sub(skipped));
         }
-        request.response.headers_out.unset(b"Content-Length");
+        request.response.unset_length();
         request.keep(found);
         let text = Bytes::from(text);
         let body = match convert {

@@ -12,7 +12,7 @@ use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::module::Module;
 use server::redirect;
-use server::request::{FileKind, Request};
+use server::request::{FileKind, Request, Told};
 use wire::Method;
 
 use document::{Document, Failure};
@@ -71,8 +71,12 @@ async fn respond(request: &mut Request) -> Verdict {
         request.response.status = 200;
         return redirect::internal_redirect_handler(request, &target).await;
     }
-    request.response.body =
-        if request.head.header_only { Body::Empty } else { document.body(start) };
+    if request.head.header_only {
+        request.response.told = Told::End;
+        request.response.body = Body::Empty;
+    } else {
+        request.response.body = document.body(start);
+    }
     Verdict::Ok
 }
 

@@ -11,7 +11,7 @@ use server::discard::discard_body;
 use server::etag;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
-use server::request::Request;
+use server::request::{Request, Told};
 use wire::{Method, MethodSet, escape};
 
 use super::around::{self, Parts};
@@ -91,6 +91,7 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
     let flags = config.options.flags();
     describe(config, request, flags);
     if request.head.header_only {
+        request.response.told = Told::End;
         request.response.body = Body::Empty;
         return Verdict::Ok;
     }
