@@ -231,7 +231,7 @@ impl Machine {
                 self.phase = Phase::Step(at + 1);
                 return Ok(Some(next));
             }
-            Flow::Again => {}
+            Flow::Again => return Ok(Some(Next::Turn)),
         }
         Ok(None)
     }

@@ -24,7 +24,9 @@ pub(crate) struct Search {
     /// Steps of all searches.
     pub steps: u64,
     choices: Vec<Choice>,
-    /// For each item, where what follows it does not match.
+    /// For each item that is repeated, a range of places from all of which what follows the item
+    /// was tried in this search, and did not match. While no match is found a range only grows or
+    /// makes way for a later one, so that a place is tried again at most where ranges do not touch.
     failed: Vec<Range<usize>>,
 }
 

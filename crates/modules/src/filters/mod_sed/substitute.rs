@@ -10,6 +10,9 @@ const TURN_STEPS: u64 = 1_000_000;
 /// Matches after which other work comes first.
 const TURN_MATCHES: u32 = 10_000;
 
+/// Bytes that are copied in the time of a step.
+const COPIED_IN_A_STEP: usize = 16;
+
 /// How far a substitution has come.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
@@ -34,7 +37,9 @@ impl Machine {
         let mut progress = self.progress.take().unwrap_or_default();
         let steps = self.search.steps;
         let until = progress.matches.saturating_add(TURN_MATCHES);
-        while self.find(how, &progress)? {
+        // Looking for the end takes as long as the line is.
+        let length = self.text().len();
+        while self.find(how, &progress, length)? {
             let (found, was) = (self.search.found.clone(), progress.end);
             progress.matches = progress.matches.saturating_add(1);
             progress.end = found.end;
@@ -43,14 +48,14 @@ impl Machine {
                 Which::First | Which::All => true,
             };
             if is_wanted {
-                self.replace(how, &mut progress)?;
+                self.replace(how, &mut progress, length)?;
             }
             match how.which {
                 Which::First => break,
                 Which::Number(number) if progress.matches >= number => break,
                 _ => {}
             }
-            if progress.end >= self.text().len() {
+            if progress.end >= length {
                 break;
             }
             if progress.matches > 1 && found.is_empty() && found.end == was {
@@ -69,7 +74,7 @@ impl Machine {
         if !progress.is_made {
             return Ok(Flow::Next);
         }
-        let rest = self.text().get(progress.copied..).unwrap_or_default();
+        let rest = self.lines.whole().get(progress.copied..length).unwrap_or_default();
         progress.line.extend_from_slice(rest);
         if progress.line.len() > SPACE_BYTES {
             return Err(Wrong::TooLong);
@@ -85,8 +90,13 @@ impl Machine {
         Ok(how.target.map_or(Flow::Next, |target| Flow::First(Next::Write(target))))
     }
 
-    /// Finds the next match.
-    fn find(&mut self, how: &Substitution, progress: &Progress) -> Result<bool, Wrong> {
+    /// Finds the next match in the line, of which commands see `length` bytes.
+    fn find(
+        &mut self,
+        how: &Substitution,
+        progress: &Progress,
+        length: usize,
+    ) -> Result<bool, Wrong> {
         let is_again = progress.matches > 0;
         let Address::Pattern(pattern) = &*how.pattern else {
             // Apache takes the address for a pattern, which matches nothing at the beginning.
@@ -96,15 +106,22 @@ impl Machine {
         if is_again && pattern.is_anchored {
             return Ok(false);
         }
-        let found = self.search.find(pattern, self.lines.text(), progress.end, is_again);
+        let text = self.lines.whole().get(..length).unwrap_or_default();
+        let found = self.search.find(pattern, text, progress.end, is_again);
         found.map_err(|_| Wrong::TooMuchWork)
     }
 
     /// Replaces the match that was found.
-    fn replace(&self, how: &Substitution, progress: &mut Progress) -> Result<(), Wrong> {
-        let text = self.text();
+    fn replace(
+        &mut self,
+        how: &Substitution,
+        progress: &mut Progress,
+        length: usize,
+    ) -> Result<(), Wrong> {
+        let text = self.lines.whole().get(..length).unwrap_or_default();
         let found = self.search.found.clone();
         let line = &mut progress.line;
+        let before = line.len();
         line.extend_from_slice(text.get(progress.copied..found.start).unwrap_or_default());
         for part in &how.replacement {
             let part = match part {
@@ -117,6 +134,7 @@ impl Machine {
             };
             line.extend_from_slice(part);
         }
+        self.search.steps += ((line.len() - before) / COPIED_IN_A_STEP) as u64;
         (progress.copied, progress.is_made) = (found.end, true);
         if line.len() > SPACE_BYTES { Err(Wrong::TooLong) } else { Ok(()) }
     }

@@ -85,6 +85,22 @@ fn endless_scripts_end() {
 }
 
 #[test]
+fn many_matches_end_turns_and_take_linear_time() {
+    let script = parser("s/a/x/g").unwrap();
+    let mut machine = Machine::new(script);
+    machine.lines.push(&[b'a'; 1_000_000]);
+    machine.lines.complete();
+    let (mut out, mut turns) = (Output::default(), 0);
+    let began = std::time::Instant::now();
+    while machine.next(&mut out).unwrap() != Next::Over {
+        turns += 1;
+    }
+    assert!(out.text.iter().take(1_000_000).all(|byte| *byte == b'x'));
+    assert!(turns >= 100, "{turns}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[test]
 fn searches_without_references_are_linear() {
     let text = "ab".repeat(100_000);
     for pattern in [".*c", "a.*b.*c", "a*b*a*b*c", "[ab]*[ab]*[ab]*c", "a.*b.*a.*c$", "\\(.*\\)x"] {
