@@ -49,6 +49,8 @@ pub enum Work {
     Htaccess,
     /// Long matches of regular expressions.
     Match,
+    /// Bodies that are compressed at a high level, or whose matches take long.
+    Body,
     /// Names of addresses and addresses of names.
     Name,
     /// OCSP responders.
@@ -58,12 +60,13 @@ pub enum Work {
 }
 
 impl Work {
-    const ALL: [Work; 8] = [
+    const ALL: [Work; 9] = [
         Work::File,
         Work::Digest,
         Work::Login,
         Work::Htaccess,
         Work::Match,
+        Work::Body,
         Work::Name,
         Work::Responder,
         Work::Database,
@@ -74,7 +77,7 @@ impl Work {
         match self {
             Work::File | Work::Database => usize::MAX,
             Work::Digest => DIGEST_THREADS,
-            Work::Login | Work::Htaccess | Work::Match => {
+            Work::Login | Work::Htaccess | Work::Match | Work::Body => {
                 std::thread::available_parallelism().map_or(0, usize::from).max(CPU_THREADS_MIN)
             }
             Work::Name | Work::Responder => NETWORK_THREADS,
@@ -83,7 +86,7 @@ impl Work {
 
     /// Whether it computes, where others mostly wait.
     fn is_computation(self) -> bool {
-        matches!(self, Work::Digest | Work::Login | Work::Match)
+        matches!(self, Work::Digest | Work::Login | Work::Match | Work::Body)
     }
 
     /// The longest that a caller waits for a result.

@@ -49,5 +49,5 @@ pub use shared_cache::{SHARED_CACHE_BYTES, SharedCache};
 pub use stream::{Carried, ConnectOptions, Detached, Remote, Stream, tunnel};
 pub use timers::{Deadline, Sleep};
 pub use tls::{TlsError, TlsInfo};
-pub use turn::Drained;
+pub use turn::{Drained, after_sockets, end_turn};
 pub use watch::{ChangeSource, DirWatch, NAME_CLASSES, WatchId, Watcher, class_of};

@@ -90,6 +90,13 @@ impl LoopState {
         self.load.end(now_us);
     }
 
+    /// Ends a turn and begins another one, without a wait.
+    pub fn between_turns(&self) {
+        let now_us = self.clock.refresh();
+        self.load.end(now_us);
+        self.load.begin(now_us);
+    }
+
     /// Begins a turn: the wait is over.
     pub fn after_wait(&self) {
         self.load.begin(self.clock.refresh());

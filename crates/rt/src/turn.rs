@@ -7,11 +7,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::reactor::LoopState;
+use crate::reactor::{Handle, LoopState};
 
 /// The waiters of the current turn.
 #[derive(Default)]
@@ -58,6 +58,29 @@ pub(crate) async fn drive(state: Rc<LoopState>) {
         }
         state.turn.finish(&state);
         Poll::<()>::Pending
+    })
+    .await;
+}
+
+/// Ends the turn of a task that has more to do: it is woken once the loop has looked at the sockets
+/// and everyone else has had a turn. A task that wakes itself would be polled many times before.
+pub fn end_turn(waker: &Waker) {
+    if let Some(handle) = Handle::current() {
+        handle.state.between_turns();
+    }
+    // The task is woken when the runtime has polled for events.
+    let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(waker));
+}
+
+/// [`end_turn`] as a future.
+pub async fn after_sockets() {
+    let mut has_ended = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut has_ended, true) {
+            return Poll::Ready(());
+        }
+        end_turn(cx.waker());
+        Poll::Pending
     })
     .await;
 }

@@ -192,11 +192,20 @@ async fn next(
     let next = match at_once {
         Poll::Ready(next) => next,
         Poll::Pending => {
+            // The body wakes the task: if it gives others their turn, it is not asked again before.
+            let mut waits = true;
             if !output.is_empty() {
-                ahead(body, outlet.stream()?.write_all(output, timeout)).await?;
+                let (sent, has_waited) =
+                    ahead(body, outlet.stream()?.write_all(output, timeout)).await;
+                sent?;
+                waits = !has_waited;
                 output.clear();
             }
-            std::future::poll_fn(|cx| outlet.poll_chunk(cx, body)).await
+            let next = |cx: &mut Context<'_>| match std::mem::take(&mut waits) {
+                true => Poll::Pending,
+                false => outlet.poll_chunk(cx, body),
+            };
+            std::future::poll_fn(next).await
         }
     };
     if matches!(next, Some(Err(_))) {
@@ -206,17 +215,20 @@ async fn next(
     next.transpose()
 }
 
-/// Sends while the body reads ahead.
-async fn ahead<T>(body: &mut Body, sending: impl Future<Output = T>) -> T {
+/// Sends while the body reads ahead; returns whether it had to wait.
+async fn ahead<T>(body: &mut Body, sending: impl Future<Output = T>) -> (T, bool) {
     let mut sending = std::pin::pin!(sending);
-    std::future::poll_fn(|cx| {
+    let mut has_waited = false;
+    let sent = std::future::poll_fn(|cx| {
         let sent = sending.as_mut().poll(cx);
         if sent.is_pending() {
+            has_waited = true;
             body.poll_ahead(cx);
         }
         sent
     })
-    .await
+    .await;
+    (sent, has_waited)
 }
 
 /// Sends a piece after the bytes in `output`, or puts it there if it is short.
@@ -234,14 +246,15 @@ async fn piece(
         }
         Chunk::Bytes(bytes) => {
             let mut parts = [io::IoSlice::new(output), io::IoSlice::new(&bytes)];
-            ahead(body, outlet.stream()?.write_vectored(&mut parts, timeout)).await?;
+            ahead(body, outlet.stream()?.write_vectored(&mut parts, timeout)).await.0?;
         }
         Chunk::File(slice) => {
             let FileSlice { file, offset, length } = &slice;
             ahead(body, outlet.stream()?.send_file(output, file, *offset, *length, timeout))
-                .await?;
+                .await
+                .0?;
         }
-        Chunk::Flush => ahead(body, outlet.stream()?.write_all(output, timeout)).await?,
+        Chunk::Flush => ahead(body, outlet.stream()?.write_all(output, timeout)).await.0?,
     }
     output.clear();
     Ok(())

@@ -10,7 +10,8 @@ use server::variant_key::VariantKey;
 
 use super::mod_deflate::AlterEtag;
 use super::mod_deflate::coding::{alter_etag, content_encoding, is_coded, name_coding};
-use super::mod_deflate::recode::{Coding, Pack, Recoded, Totals};
+use super::mod_deflate::recode::{Coding, Pack, Recoded, SHORT_BYTES};
+use super::mod_deflate::totals::Totals;
 
 /// A coding, and how a host compresses with it.
 pub(super) struct Compression<'c> {
@@ -37,45 +38,74 @@ pub(super) const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Compresses a response unless there is a reason not to.
 pub(super) fn apply(request: &mut Request, body: Body, how: &Compression<'_>) -> Body {
+    match prepared(request, body, how) {
+        Ok(recoded) => done(request, recoded.into_body(how.buffer_bytes)),
+        Err(body) => body,
+    }
+}
+
+/// The same, for [`Beginning`](server::filter::Beginning).
+pub(super) async fn apply_later(request: &mut Request, how: &Compression<'_>) {
+    let body = std::mem::take(&mut request.response.body);
+    request.response.body = match prepared(request, body, how) {
+        Ok(recoded) => {
+            let body = recoded.into_body_later(how.buffer_bytes).await;
+            done(request, body)
+        }
+        Err(body) => body,
+    };
+}
+
+/// Whether a body is compressed before the head is sent, on the pool if it is not short.
+pub(super) fn is_for_later(request: &Request) -> bool {
+    let body = &request.response.body;
+    let is_here = !matches!(body, Body::Stream(_));
+    is_here && body.length().is_some_and(|length| length > SHORT_BYTES)
+}
+
+fn done(request: &mut Request, body: Body) -> Body {
+    request.response.chunked &= body.length().is_none();
+    body
+}
+
+/// Prepares the head of a response; the body if it stays as it is, or is known already.
+fn prepared(request: &mut Request, body: Body, how: &Compression<'_>) -> Result<Recoded, Body> {
     let is_announced = matches!(body, Body::Stream(_)) && body.length().is_some();
     if is_excluded(request, how) {
-        return body;
+        return Err(body);
     }
     if request.head.header_only && is_announced {
-        // Nothing is there of what another server would have sent.
-        return body;
+        // To HEAD, the other server has sent no body that could be compressed.
+        return Err(body);
     }
     // Caches must know that the response depends on the field, whatever the outcome.
     request.response.headers_out.merge(b"Vary", b"Accept-Encoding");
     if request.depends_on(how.key) == 0 {
-        return body;
+        return Err(body);
     }
     name_coding(request, how.coding);
     request.response.unset_length();
     request.response.headers_out.unset(b"Content-MD5");
     alter_etag(request, how.coding, how.etag);
     if request.response.status == 304 {
-        return body;
+        return Err(body);
     }
     let is_shared = !how.has_notes && !request.head.header_only;
     let file = is_shared.then(|| request.file_coding(&body, how.number)).flatten();
     if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
         request.response.chunked = !coded.has_length;
-        return Body::Bytes(coded.bytes);
+        return Err(Body::Bytes(coded.bytes));
     }
     let Ok(pack) = (how.pack)() else {
         // Its settings were checked when they were read; what is left is a lack of memory.
         request.depends.pure = false;
-        return Body::Stream(Box::pin(super::rewritten::Failed));
+        return Err(Body::Stream(Box::pin(super::rewritten::Failed)));
     };
     let totals = Totals::default();
     request.keep(totals.clone());
     // A cached response has no totals to log.
     request.depends.pure &= !how.has_notes;
-    let recoded = Recoded::new(body, Coding::Pack(pack), Vec::new(), totals).recorded(file);
-    let body = recoded.into_body(how.buffer_bytes);
-    request.response.chunked &= body.length().is_none();
-    body
+    Ok(Recoded::new(body, Coding::Pack(pack), Vec::new(), totals).recorded(file))
 }
 
 /// Whether a response is not compressed for any client.
@@ -88,7 +118,7 @@ fn is_excluded(request: &Request, how: &Compression<'_>) -> bool {
 }
 
 /// An encoder of a library: what is written to it comes out of it.
-pub(super) trait Encode: Write {
+pub(super) trait Encode: Write + Send {
     /// What has come out.
     fn out(&mut self) -> &mut Vec<u8>;
 
@@ -100,14 +130,15 @@ pub(super) trait Encode: Write {
 pub(super) struct Packer<E> {
     /// `None` at the end.
     encoder: Option<E>,
+    is_slow: bool,
     bytes_in: u64,
     bytes_out: u64,
 }
 
 impl<E: Encode> Packer<E> {
-    /// With a fresh encoder.
-    pub fn new(encoder: E) -> Packer<E> {
-        Packer { encoder: Some(encoder), bytes_in: 0, bytes_out: 0 }
+    /// With a fresh encoder, which may be slow.
+    pub fn new(encoder: E, is_slow: bool) -> Packer<E> {
+        Packer { encoder: Some(encoder), is_slow, bytes_in: 0, bytes_out: 0 }
     }
 
     fn take(&mut self, out: &mut Vec<u8>) {
@@ -147,6 +178,10 @@ impl<E: Encode> Pack for Packer<E> {
 
     fn totals(&self) -> (u64, u64) {
         (self.bytes_in, self.bytes_out)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.is_slow
     }
 }
 

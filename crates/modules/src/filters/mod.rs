@@ -1,5 +1,6 @@
 //! Apache's `modules/filters`.
 
+mod away;
 mod compressed;
 pub mod mod_brotli;
 pub mod mod_buffer;

@@ -8,7 +8,7 @@ use std::io;
 use conf::Arg;
 use server::body::Body;
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::filter::{FilterDef, OutputFilter, Stage};
+use server::filter::{Beginning, FilterDef, OutputFilter, Stage};
 use server::hooks::{Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
@@ -58,7 +58,7 @@ impl Module for Zstd {
         hooks.output_filter(FilterDef {
             name: "ZSTD",
             stage: Stage::CONTENT_SET,
-            make: |_| Some(Box::new(Filter)),
+            make: |_| Some(Box::new(Filter::default())),
         });
         let (wants, note) = (settings::notes_wanted, settings::note_totals);
         hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note);
@@ -102,6 +102,9 @@ impl Default for Level {
     }
 }
 
+/// From this level on, the encoder takes too long for a loop.
+const SLOW_LEVEL: i32 = 6;
+
 /// The logarithm of the largest window, which browsers are required to support (RFC 9659).
 const WINDOW_BITS_MAX: u32 = 23;
 
@@ -113,27 +116,54 @@ fn level(cx: &mut Cx<'_, '_, Zstd>, arg: &Arg) -> Set {
 }
 
 /// `ZSTD`
-struct Filter;
+#[derive(Default)]
+struct Filter {
+    is_done: bool,
+}
 
 impl OutputFilter for Filter {
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        let InForce { own: Level(level), .. } = settings::in_force::<Zstd>(request);
+        if level < SLOW_LEVEL || !compressed::is_for_later(request) {
+            return None;
+        }
+        self.is_done = true;
+        Some(Box::pin(async move {
+            let in_force = settings::in_force::<Zstd>(request);
+            let pack = move || Ok(Box::new(packer(level)?) as Box<dyn Pack>);
+            compressed::apply_later(request, &compression(&in_force, &pack)).await;
+            true
+        }))
+    }
+
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let InForce { own: Level(level), etag, has_notes } = settings::in_force::<Zstd>(request);
-        const ZSTD: u64 = 1 << 63;
-        let how = Compression {
-            coding: b"zstd",
-            variable: b"no-zstd",
-            key: &TAKES_ZSTD,
-            etag,
-            number: ZSTD | u64::from(level.unsigned_abs()),
-            pack: &|| Ok(Box::new(packer(level)?) as Box<dyn Pack>),
-            buffer_bytes: compressed::BUFFER_BYTES,
-            has_notes,
-        };
-        compressed::apply(request, body, &how)
+        if self.is_done {
+            return body;
+        }
+        let in_force = settings::in_force::<Zstd>(request);
+        let pack = || Ok(Box::new(packer(in_force.own.0)?) as Box<dyn Pack>);
+        compressed::apply(request, body, &compression(&in_force, &pack))
     }
 
     fn is_pure(&self) -> bool {
         true
+    }
+}
+
+fn compression<'c>(
+    InForce { own: Level(level), etag, has_notes }: &InForce<Level>,
+    pack: &'c dyn Fn() -> io::Result<Box<dyn Pack>>,
+) -> Compression<'c> {
+    const ZSTD: u64 = 1 << 63;
+    Compression {
+        coding: b"zstd",
+        variable: b"no-zstd",
+        key: &TAKES_ZSTD,
+        etag: *etag,
+        number: ZSTD | u64::from(level.unsigned_abs()),
+        pack,
+        buffer_bytes: compressed::BUFFER_BYTES,
+        has_notes: *has_notes,
     }
 }
 
@@ -153,7 +183,7 @@ fn packer(level: i32) -> io::Result<Packer<Encoder<'static, Vec<u8>>>> {
         // Higher levels would exceed it.
         encoder.set_parameter(CParameter::WindowLog(WINDOW_BITS_MAX))?;
     }
-    Ok(Packer::new(encoder))
+    Ok(Packer::new(encoder, level >= SLOW_LEVEL))
 }
 
 impl Encode for Encoder<'_, Vec<u8>> {

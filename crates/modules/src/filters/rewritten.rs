@@ -8,6 +8,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use server::body::{Body, BodyStream, Chunk, FileSlice};
 
+use super::away::Away;
+
 /// Most bytes rewritten in one turn.
 const TURN_BYTES: usize = 64 * 1024;
 
@@ -19,7 +21,7 @@ const STEP_BYTES: usize = 16 * 1024;
 const BUFFER_BYTES: usize = 8000;
 
 /// What rewrites a body. Its output must not depend on how the body is cut.
-pub(super) trait Rewrite {
+pub(super) trait Rewrite: Send + Unpin + 'static {
     /// Appends what becomes of a piece.
     fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) -> io::Result<()>;
 
@@ -31,10 +33,30 @@ pub(super) trait Rewrite {
     fn is_behind(&self) -> bool {
         false
     }
+
+    /// Whether a step may take long, and belongs to the blocking pool. Default: never.
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+/// A step.
+enum Step {
+    Piece(Bytes),
+    End,
+}
+
+impl Step {
+    fn take(&self, rewrite: &mut impl Rewrite, out: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Step::Piece(piece) => rewrite.push(piece, out),
+            Step::End => rewrite.end(out),
+        }
+    }
 }
 
 /// The body that `rewrite` makes of `head` and `rest`; it begins with `out`.
-pub(super) fn body_of<R: Rewrite + Unpin + 'static>(
+pub(super) fn body_of<R: Rewrite>(
     mut rewrite: R,
     head: Bytes,
     rest: Body,
@@ -43,6 +65,9 @@ pub(super) fn body_of<R: Rewrite + Unpin + 'static>(
     if matches!(rest, Body::Empty) && head.len() <= TURN_BYTES {
         let done = rewrite.push(&head, &mut out).and_then(|()| rewrite.end(&mut out));
         let failed = done.err();
+        if failed.is_none() && rewrite.is_behind() {
+            return streamed(rewrite, Pieces::of(Body::Empty), out);
+        }
         if failed.is_none() && out.len() < BUFFER_BYTES {
             return Body::from(out);
         }
@@ -52,14 +77,11 @@ pub(super) fn body_of<R: Rewrite + Unpin + 'static>(
 }
 
 /// The body that `rewrite` makes of `source` while it is sent; it begins with `out`.
-pub(super) fn streamed<R: Rewrite + Unpin + 'static>(
-    rewrite: R,
-    source: Pieces,
-    out: Vec<u8>,
-) -> Body {
+pub(super) fn streamed<R: Rewrite>(rewrite: R, source: Pieces, out: Vec<u8>) -> Body {
     let (is_complete, flush, ended) = (false, false, false);
     Body::Stream(Box::pin(Rewritten {
-        rewrite,
+        rewrite: Some(rewrite),
+        away: None,
         source,
         out,
         flush,
@@ -121,7 +143,9 @@ impl BodyStream for Whole {
 
 /// A body that is being rewritten.
 struct Rewritten<R> {
-    rewrite: R,
+    /// `None` while it is away, or if it is lost.
+    rewrite: Option<R>,
+    away: Option<Away<Stepped<R>>>,
     source: Pieces,
     out: Vec<u8>,
     /// Whether a flush follows `out`.
@@ -133,28 +157,74 @@ struct Rewritten<R> {
     since_turn: usize,
 }
 
-impl<R: Rewrite + Unpin> Rewritten<R> {
+/// What a step on the pool has and makes.
+struct Stepped<R> {
+    rewrite: R,
+    step: Step,
+    out: Vec<u8>,
+    done: io::Result<()>,
+}
+
+impl<R: Rewrite> Rewritten<R> {
+    /// Makes a step here, or has it made on the pool.
+    fn step(&mut self, step: Step) -> io::Result<()> {
+        let Some(mut rewrite) = self.rewrite.take() else { return Err(lost()) };
+        if rewrite.is_slow() {
+            self.since_turn = 0;
+            let (out, done) = (std::mem::take(&mut self.out), Ok(()));
+            let stepped = Stepped { rewrite, step, out, done };
+            self.away = Some(Away::send(stepped, |all: &mut Stepped<R>| {
+                all.done = all.step.take(&mut all.rewrite, &mut all.out);
+            }));
+            return Ok(());
+        }
+        let done = step.take(&mut rewrite, &mut self.out);
+        self.rewrite = Some(rewrite);
+        self.ended = self.is_complete && !self.is_behind();
+        done
+    }
+
+    fn is_behind(&self) -> bool {
+        self.rewrite.as_ref().is_some_and(Rewrite::is_behind)
+    }
+
+    /// Waits for a step on the pool.
+    fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(away) = &mut self.away else { return Poll::Ready(Ok(())) };
+        let stepped = ready!(away.poll(cx));
+        self.away = None;
+        let stepped = stepped?;
+        (self.rewrite, self.out) = (Some(stepped.rewrite), stepped.out);
+        self.since_turn = 0;
+        self.ended = self.is_complete && !self.is_behind();
+        Poll::Ready(stepped.done)
+    }
+
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.rewrite.is_behind() || self.is_complete {
+        if self.away.is_some() {
+            return self.poll_away(cx);
+        }
+        if self.is_behind() || self.is_complete {
             self.since_turn = TURN_BYTES;
-            self.rewrite.push(b"", &mut self.out)?;
-            self.ended = self.is_complete && !self.rewrite.is_behind();
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(self.step(Step::Piece(Bytes::new())));
         }
         match ready!(self.source.poll_piece(cx)).transpose()? {
             Some(Piece::Bytes(piece)) => {
                 self.since_turn += piece.len();
-                return Poll::Ready(self.rewrite.push(&piece, &mut self.out));
+                return Poll::Ready(self.step(Step::Piece(piece)));
             }
             Some(Piece::Flush) => self.flush = true,
             None => {
                 self.is_complete = true;
-                self.rewrite.end(&mut self.out)?;
-                self.ended = !self.rewrite.is_behind();
+                return Poll::Ready(self.step(Step::End));
             }
         }
         Poll::Ready(Ok(()))
     }
+}
+
+fn lost() -> io::Error {
+    io::Error::other("the state of a filter is lost")
 }
 
 /// A body in pieces of at most [`STEP_BYTES`], with files read.
@@ -220,7 +290,7 @@ impl Pieces {
     }
 }
 
-impl<R: Rewrite + Unpin> BodyStream for Rewritten<R> {
+impl<R: Rewrite> BodyStream for Rewritten<R> {
     fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
         let this = self.get_mut();
         loop {
@@ -237,7 +307,7 @@ impl<R: Rewrite + Unpin> BodyStream for Rewritten<R> {
             }
             if this.since_turn >= TURN_BYTES {
                 this.since_turn = 0;
-                cx.waker().wake_by_ref();
+                rt::end_turn(cx.waker());
                 return Poll::Pending;
             }
             match this.poll_step(cx) {

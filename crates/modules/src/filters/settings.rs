@@ -8,7 +8,7 @@ use server::module::Module;
 use server::request::Request;
 
 use super::mod_deflate::AlterEtag;
-use super::mod_deflate::recode::Notes;
+use super::mod_deflate::totals::Notes;
 
 /// The directives of a host. None of them is inherited: one directive in a virtual host replaces
 /// those of the server.

@@ -19,7 +19,8 @@ pub(super) fn packer(effort: Effort) -> Packer<CompressorWriter<Vec<u8>>> {
         lgblock: i32::from(effort.block),
         ..BrotliEncoderParams::default()
     };
-    Packer::new(CompressorWriter::with_params(Vec::new(), STEP_BYTES, &params))
+    let encoder = CompressorWriter::with_params(Vec::new(), STEP_BYTES, &params);
+    Packer::new(encoder, effort.is_slow())
 }
 
 impl Encode for CompressorWriter<Vec<u8>> {

@@ -5,10 +5,12 @@
 mod encoder;
 mod rows;
 
+use std::io;
+
 use conf::Arg;
 use server::body::Body;
 use server::directive::{Fault, Row};
-use server::filter::{FilterDef, OutputFilter, Stage};
+use server::filter::{Beginning, FilterDef, OutputFilter, Stage};
 use server::hooks::{Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
@@ -34,7 +36,7 @@ impl Module for Brotli {
         hooks.output_filter(FilterDef {
             name: "BROTLI_COMPRESS",
             stage: Stage::CONTENT_SET,
-            make: |_| Some(Box::new(Filter)),
+            make: |_| Some(Box::new(Filter::default())),
         });
         let (wants, note) = (settings::notes_wanted, settings::note_totals);
         hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note);
@@ -68,6 +70,9 @@ server::config! {
     }
 }
 
+/// From this quality on, the encoder looks for repetitions for some ten milliseconds in 64 KiB.
+const SLOW_QUALITY: u8 = 5;
+
 /// How much the encoder tries.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -86,6 +91,11 @@ impl Default for Effort {
 }
 
 impl Effort {
+    /// Whether it takes too long for a loop.
+    fn is_slow(&self) -> bool {
+        self.quality >= SLOW_QUALITY
+    }
+
     /// A number for everything that the compressed body depends on besides the content.
     fn number(&self) -> u64 {
         const BROTLI: u64 = 1 << 62;
@@ -94,27 +104,54 @@ impl Effort {
 }
 
 /// `BROTLI_COMPRESS`
-struct Filter;
+#[derive(Default)]
+struct Filter {
+    is_done: bool,
+}
 
 impl OutputFilter for Filter {
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        let InForce { own: effort, .. } = settings::in_force::<Brotli>(request);
+        if !effort.is_slow() || !compressed::is_for_later(request) {
+            return None;
+        }
+        self.is_done = true;
+        Some(Box::pin(async move {
+            let in_force = settings::in_force::<Brotli>(request);
+            let pack = move || Ok(Box::new(encoder::packer(effort)) as Box<dyn Pack>);
+            compressed::apply_later(request, &compression(&in_force, &pack)).await;
+            true
+        }))
+    }
+
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let InForce { own: effort, etag, has_notes } = settings::in_force::<Brotli>(request);
-        let how = Compression {
-            coding: b"br",
-            variable: b"no-brotli",
-            key: &TAKES_BROTLI,
-            etag,
-            number: effort.number(),
-            pack: &|| Ok(Box::new(encoder::packer(effort)) as Box<dyn Pack>),
-            // Without a search for repetitions, output comes with each piece of input.
-            buffer_bytes: if effort.quality < 2 { 0 } else { compressed::BUFFER_BYTES },
-            has_notes,
-        };
-        compressed::apply(request, body, &how)
+        if self.is_done {
+            return body;
+        }
+        let in_force = settings::in_force::<Brotli>(request);
+        let pack = || Ok(Box::new(encoder::packer(in_force.own)) as Box<dyn Pack>);
+        compressed::apply(request, body, &compression(&in_force, &pack))
     }
 
     fn is_pure(&self) -> bool {
         true
+    }
+}
+
+fn compression<'c>(
+    InForce { own: effort, etag, has_notes }: &InForce<Effort>,
+    pack: &'c dyn Fn() -> io::Result<Box<dyn Pack>>,
+) -> Compression<'c> {
+    Compression {
+        coding: b"br",
+        variable: b"no-brotli",
+        key: &TAKES_BROTLI,
+        etag: *etag,
+        number: effort.number(),
+        pack,
+        // Without a search for repetitions, output comes with each piece of input.
+        buffer_bytes: if effort.quality < 2 { 0 } else { compressed::BUFFER_BYTES },
+        has_notes: *has_notes,
     }
 }
 

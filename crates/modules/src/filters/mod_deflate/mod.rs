@@ -8,6 +8,7 @@ mod input;
 mod output;
 pub(in crate::filters) mod recode;
 mod rows;
+pub(in crate::filters) mod totals;
 
 use conf::Arg;
 use server::directive::{Fault, Row};

@@ -7,7 +7,8 @@ use server::request::{FileCoding, Request};
 use server::variant_key::VariantKey;
 
 use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
-use super::recode::{Coding, Ratio, Recoded, Totals};
+use super::recode::{Coding, Ratio, Recoded};
+use super::totals::Totals;
 use super::{Deflate, coding, unpacking};
 use crate::filters::settings::{InForce, in_force};
 

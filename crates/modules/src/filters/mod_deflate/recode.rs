@@ -1,81 +1,26 @@
 //! A body that is recoded: at once if it is small, otherwise while it is sent.
 
-use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use server::body::{Body, BodyStream, Chunk, FileSlice};
-use server::hooks::Step;
-use server::request::{FileCoding, Request};
+use server::request::FileCoding;
 
 use super::gzip::{Unpacker, Wrong};
+use super::totals::Totals;
+use crate::filters::away::Away;
 
 /// Most bytes recoded in one turn.
 const TURN_BYTES: usize = 64 * 1024;
 
-/// Total input and output of compression, for the log; available once it is complete.
-#[derive(Clone, Default)]
-pub(in crate::filters) struct Totals(Rc<Cell<Option<(u64, u64)>>>);
-
-impl Totals {
-    /// Bytes of input and output, if the body is complete.
-    pub(in crate::filters) fn get(&self) -> Option<(u64, u64)> {
-        self.0.get()
-    }
-}
-
-/// The names of notes with totals, for the log.
-#[derive(Clone, Debug, Default)]
-pub struct Notes {
-    input: Option<Vec<u8>>,
-    output: Option<Vec<u8>>,
-    ratio: Option<Vec<u8>>,
-}
-
-impl Notes {
-    /// Whether there are any.
-    pub(in crate::filters) fn is_any(&self) -> bool {
-        self.input.is_some() || self.output.is_some() || self.ratio.is_some()
-    }
-
-    /// Names the note of a kind, which by default is the ratio; returns whether there is such a
-    /// kind.
-    pub(in crate::filters) fn add(&mut self, kind: Option<&[u8]>, name: &[u8]) -> bool {
-        let note = match kind.map(<[u8]>::to_ascii_lowercase).as_deref() {
-            Some(b"ratio") | None => &mut self.ratio,
-            Some(b"input") => &mut self.input,
-            Some(b"output") => &mut self.output,
-            Some(_) => return false,
-        };
-        *note = Some(name.to_vec());
-        true
-    }
-
-    /// Sets the notes of a response that was compressed.
-    pub(in crate::filters) fn set(&self, request: &mut Request) -> Step<'static> {
-        let Some((input, output)) = request.kept::<Totals>().and_then(Totals::get) else {
-            return Step::DECLINED;
-        };
-        let shown = |value: u64| match input {
-            0 => "-".to_owned(),
-            _ => value.to_string(),
-        };
-        let ratio = output.saturating_mul(100).checked_div(input).unwrap_or(0);
-        let notes = [(&self.input, input), (&self.output, output), (&self.ratio, ratio)];
-        for (name, value) in notes {
-            if let Some(name) = name {
-                request.notes.set(name, shown(value).as_bytes());
-            }
-        }
-        Step::OK
-    }
-}
+/// A body of this length is compressed on the loop, however slow that is.
+pub(in crate::filters) const SHORT_BYTES: u64 = 4 * 1024;
 
 /// Compresses.
-pub(in crate::filters) trait Pack {
+pub(in crate::filters) trait Pack: Send {
     /// Compresses all of `input`.
     fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<()>;
 
@@ -87,6 +32,36 @@ pub(in crate::filters) trait Pack {
 
     /// Bytes of input and output.
     fn totals(&self) -> (u64, u64);
+
+    /// Whether it belongs to the blocking pool. Default: no.
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+/// What a compressor is to do.
+enum Act {
+    Push(Bytes),
+    Flush,
+    Finish,
+}
+
+impl Act {
+    fn have_done(&self, packer: &mut dyn Pack, out: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Act::Push(piece) => packer.push(piece, out),
+            Act::Flush => packer.flush(out),
+            Act::Finish => packer.finish(out),
+        }
+    }
+}
+
+/// A compressor on the pool.
+struct Packed {
+    packer: Box<dyn Pack>,
+    act: Act,
+    out: Vec<u8>,
+    done: io::Result<()>,
 }
 
 /// The coding to apply.
@@ -95,6 +70,8 @@ pub(in crate::filters) enum Coding {
     Pack(Box<dyn Pack>),
     /// Decompress within a ratio.
     Unpack(Box<Unpacker>, Ratio),
+    /// The compressor is on the pool, or lost.
+    Away,
 }
 
 /// A limit on the ratio of content to compressed data.
@@ -125,6 +102,9 @@ impl Ratio {
 pub(in crate::filters) struct Recoded {
     source: Body,
     coding: Coding,
+    away: Option<Away<Packed>>,
+    /// Whether the body is so long that a slow compressor goes to the pool.
+    is_long: bool,
     input: Input,
     output: Vec<u8>,
     /// Whether a flush follows `output`.
@@ -151,9 +131,12 @@ impl Recoded {
         output: Vec<u8>,
         totals: Totals,
     ) -> Recoded {
+        let is_long = source.length().is_none_or(|length| length > SHORT_BYTES);
         Recoded {
             source,
             coding,
+            away: None,
+            is_long,
             input: Input::None,
             output,
             flush: false,
@@ -173,31 +156,92 @@ impl Recoded {
     /// Recodes a small body at once. As in Apache, its length is known if at most `buffer_bytes`
     /// precede its end; otherwise it is recoded while it is sent.
     pub(in crate::filters) fn into_body(mut self, buffer_bytes: usize) -> Body {
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.poll_whole(buffer_bytes, &mut cx) {
+            Poll::Ready(Some(bytes)) => Body::Bytes(bytes),
+            _ => Body::Stream(Box::pin(self)),
+        }
+    }
+
+    /// The same for a compressor that may be slow.
+    pub(in crate::filters) async fn into_body_later(mut self, buffer_bytes: usize) -> Body {
+        match poll_fn(|cx| self.poll_whole(buffer_bytes, cx)).await {
+            Some(bytes) => Body::Bytes(bytes),
+            None => Body::Stream(Box::pin(self)),
+        }
+    }
+
+    /// The whole output, if it is small.
+    fn poll_whole(&mut self, buffer_bytes: usize, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let is_begun = self.away.is_some() || !matches!(self.input, Input::None);
         let is_small = |length: u64| length <= TURN_BYTES as u64;
-        if !matches!(self.source, Body::Stream(_)) && self.source.length().is_some_and(is_small) {
-            let mut cx = Context::from_waker(Waker::noop());
-            loop {
-                if self.output.len() >= buffer_bytes {
-                    break;
-                }
-                match self.poll_step(&mut cx) {
-                    Poll::Ready(Ok(())) if self.ended => {
-                        let bytes = Bytes::from(std::mem::take(&mut self.output));
-                        if let Some((file, _)) = self.record.take() {
-                            file.put(bytes.clone(), true);
-                        }
-                        return Body::Bytes(bytes);
+        let is_stream = matches!(self.source, Body::Stream(_));
+        if !is_begun && (is_stream || !self.source.length().is_some_and(is_small)) {
+            return Poll::Ready(None);
+        }
+        while self.output.len() < buffer_bytes {
+            match ready!(self.poll_step(cx)) {
+                Ok(()) if self.ended => {
+                    let bytes = Bytes::from(std::mem::take(&mut self.output));
+                    if let Some((file, _)) = self.record.take() {
+                        file.put(bytes.clone(), true);
                     }
-                    Poll::Ready(Ok(())) => {}
-                    _ => break,
+                    return Poll::Ready(Some(bytes));
                 }
+                Ok(()) => {}
+                Err(_) => break,
             }
         }
-        Body::Stream(Box::pin(self))
+        Poll::Ready(None)
+    }
+
+    /// Has the compressor do something, here or on the pool.
+    fn act(&mut self, act: Act) -> io::Result<()> {
+        match std::mem::replace(&mut self.coding, Coding::Away) {
+            Coding::Pack(packer) if self.is_long && packer.is_slow() => {
+                self.since_turn = 0;
+                let (out, done) = (std::mem::take(&mut self.output), Ok(()));
+                let packed = Packed { packer, act, out, done };
+                self.away = Some(Away::send(packed, |all: &mut Packed| {
+                    all.done = all.act.have_done(&mut *all.packer, &mut all.out);
+                }));
+                Ok(())
+            }
+            Coding::Pack(mut packer) => {
+                let done = act.have_done(&mut *packer, &mut self.output);
+                self.note(&act, &*packer);
+                self.coding = Coding::Pack(packer);
+                done
+            }
+            _ => Err(io::Error::other("the compressor is lost")),
+        }
+    }
+
+    /// Notes what the compressor has done.
+    fn note(&mut self, act: &Act, packer: &dyn Pack) {
+        if matches!(act, Act::Finish) {
+            self.totals.set(packer.totals());
+            self.ended = true;
+        }
+    }
+
+    /// Waits for the compressor.
+    fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(away) = &mut self.away else { return Poll::Ready(Ok(())) };
+        let packed = ready!(away.poll(cx));
+        self.away = None;
+        let packed = packed?;
+        self.output = packed.out;
+        self.note(&packed.act, &*packed.packer);
+        self.coding = Coding::Pack(packed.packer);
+        Poll::Ready(packed.done)
     }
 
     /// Recodes one piece.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.away.is_some() {
+            return self.poll_away(cx);
+        }
         let piece = match std::mem::replace(&mut self.input, Input::None) {
             Input::Bytes(bytes) if !bytes.is_empty() => bytes,
             Input::File(slice) if slice.length > 0 => match self.read(slice) {
@@ -233,9 +277,9 @@ impl Recoded {
     fn push(&mut self, mut piece: Bytes) -> io::Result<()> {
         let before = self.output.len();
         let taken = match &mut self.coding {
-            Coding::Pack(packer) => {
+            Coding::Pack(_) | Coding::Away => {
                 let turn = piece.len().min(TURN_BYTES);
-                packer.push(piece.get(..turn).unwrap_or_default(), &mut self.output)?;
+                self.act(Act::Push(piece.slice(..turn)))?;
                 turn
             }
             Coding::Unpack(unpacker, ratio) => {
@@ -246,8 +290,9 @@ impl Recoded {
                 taken
             }
         };
-        let made = self.output.len() - before;
-        self.since_turn += taken + made;
+        if self.away.is_none() {
+            self.since_turn += taken + self.output.len().saturating_sub(before);
+        }
         let rest = piece.split_off(taken.min(piece.len()));
         if !rest.is_empty() {
             debug_assert!(matches!(self.input, Input::None | Input::File(_)));
@@ -270,8 +315,8 @@ impl Recoded {
     fn flush(&mut self) -> io::Result<()> {
         self.flush = true;
         match &mut self.coding {
-            Coding::Pack(packer) => packer.flush(&mut self.output),
             Coding::Unpack(..) => Ok(()),
+            _ => self.act(Act::Flush),
         }
     }
 
@@ -291,19 +336,12 @@ impl Recoded {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        match &mut self.coding {
-            Coding::Pack(packer) => {
-                packer.finish(&mut self.output)?;
-                self.totals.0.set(Some(packer.totals()));
-            }
-            Coding::Unpack(unpacker, _) => {
-                while !unpacker.is_done() {
-                    let before = self.output.len();
-                    unpacker.step(&[], &mut self.output).map_err(io::Error::other)?;
-                    if self.output.len() == before && !unpacker.is_done() {
-                        return Err(io::Error::other(Wrong::End));
-                    }
-                }
+        let Coding::Unpack(unpacker, _) = &mut self.coding else { return self.act(Act::Finish) };
+        while !unpacker.is_done() {
+            let before = self.output.len();
+            unpacker.step(&[], &mut self.output).map_err(io::Error::other)?;
+            if self.output.len() == before && !unpacker.is_done() {
+                return Err(io::Error::other(Wrong::End));
             }
         }
         self.ended = true;
@@ -329,7 +367,7 @@ impl BodyStream for Recoded {
             }
             if this.since_turn >= TURN_BYTES {
                 this.since_turn = 0;
-                cx.waker().wake_by_ref();
+                rt::end_turn(cx.waker());
                 return Poll::Pending;
             }
             if let Err(error) = ready!(this.poll_step(cx)) {

@@ -96,12 +96,12 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     let (mut out, mut is_complete) = (Vec::new(), false);
     while (runner.is_behind() || !is_complete) && !runner.is_passed_on() {
         let done = if runner.is_behind() {
-            tokio::task::yield_now().await;
+            rt::after_sockets().await;
             runner.push(b"", &mut out)
         } else {
             match poll_fn(|cx| pieces.poll_piece(cx)).await {
                 Some(Ok(Piece::Bytes(piece))) => {
-                    tokio::task::yield_now().await;
+                    rt::after_sockets().await;
                     runner.push(&piece, &mut out)
                 }
                 Some(Ok(Piece::Flush)) => Ok(()),
@@ -198,7 +198,7 @@ impl BodySource for Input {
                 }
                 Ok(out) if !out.is_empty() => return Poll::Ready(Some(Ok(out.into()))),
                 Ok(_) if self.runner.as_ref().is_some_and(Rewrite::is_behind) => {
-                    cx.waker().wake_by_ref();
+                    rt::end_turn(cx.waker());
                     return Poll::Pending;
                 }
                 Ok(_) => {}

@@ -18,7 +18,7 @@ impl Turns {
     /// patterns, so counting names would not do.
     pub async fn give(&mut self) {
         if self.0.elapsed() > TURN {
-            tokio::task::yield_now().await;
+            rt::after_sockets().await;
             self.0 = Instant::now();
         }
     }

@@ -236,7 +236,7 @@ impl<'r> Pass<'r> {
             }
             self.applied += 1;
             if self.applied.is_multiple_of(TURN_RULES) && !self.request.depth.in_expression {
-                tokio::task::yield_now().await;
+                rt::after_sockets().await;
             }
             found = self.seek();
         }

@@ -42,7 +42,7 @@ pub(crate) async fn gather(mut body: Body, wanted: usize) -> Body {
                 }
                 if ahead.is_some() && head.len() < wanted {
                     // Others have their turn.
-                    tokio::task::yield_now().await;
+                    rt::after_sockets().await;
                 }
             }
             // Nothing is sent before the filter has seen the head.
