@@ -1,5 +1,7 @@
 //! The output filter. Source: `substitute_filter`.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use rt::Work;
 use server::body::Body;
@@ -8,7 +10,7 @@ use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
 use server::request::Request;
 
-use super::lines::Lines;
+use super::lines::{Lines, PIECE};
 use super::rule::{Limits, Patience, Wrong, replace_line};
 use super::{Rules, Substitute};
 use crate::filters::rewritten::body_of;
@@ -79,35 +81,52 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     }
 }
 
-/// The result for a whole body. Lines whose matches take long are left to the pool.
+/// The result for a whole body. From the first line that takes long on, it is left to the pool.
 async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<Vec<u8>, Wrong> {
     let mut out = Vec::with_capacity(text.len());
-    let (line_bytes, mut turn) = (rules.limit(), 0);
+    let (line_bytes, mut rest) = (rules.limit(), text.as_ref());
+    let (mut turn, mut end) = (0, Instant::now() + PIECE);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        if line.last() != Some(&b'\n') && line.len() > line_bytes {
+        if is_too_long(line, line_bytes) {
             return Err(Wrong::TooLong);
         }
-        let limits = Limits { line_bytes, patience: Patience::Loop };
+        let limits = Limits { line_bytes, patience: Patience::Loop(end) };
         match replace_line(&rules.list, line, limits, &mut out) {
-            Err(Wrong::Later) => out.extend(patiently(request, rules, line).await?),
+            Err(Wrong::Later) => {
+                out.extend(patiently(request, rules, rest).await?);
+                return Ok(out);
+            }
             done => done?,
         }
+        rest = rest.get(line.len()..).unwrap_or_default();
         turn += line.len();
         if turn > TURN_BYTES {
-            turn = 0;
-            tokio::task::yield_now().await;
+            rt::after_sockets().await;
+            (turn, end) = (0, Instant::now() + PIECE);
         }
     }
     Ok(out)
 }
 
-async fn patiently(request: &Request, rules: &Rules, line: &[u8]) -> Result<Vec<u8>, Wrong> {
-    let (rules, line) = (rules.clone(), line.to_vec());
+/// Apache limits a line without an end before it replaces anything.
+fn is_too_long(line: &[u8], line_bytes: usize) -> bool {
+    line.last() != Some(&b'\n') && line.len() > line_bytes
+}
+
+/// The result of lines, which may take long.
+async fn patiently(request: &Request, rules: &Rules, text: &[u8]) -> Result<Vec<u8>, Wrong> {
+    let (rules, text) = (rules.clone(), text.to_vec());
     let limits = Limits { line_bytes: rules.limit(), patience: Patience::Pool };
     let pool = request.engine.handle.blocking().clone();
     let replace = move || {
         let mut out = Vec::new();
-        replace_line(&rules.list, &line, limits, &mut out).map(|()| out)
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            if is_too_long(line, limits.line_bytes) {
+                return Err(Wrong::TooLong);
+            }
+            replace_line(&rules.list, line, limits, &mut out)?;
+        }
+        Ok(out)
     };
-    pool.run(Work::Match, replace).await.unwrap_or(Err(Wrong::Later))
+    pool.run(Work::Body, replace).await.unwrap_or(Err(Wrong::Later))
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bstr::ByteSlice;
 
@@ -9,23 +10,27 @@ use super::Rules;
 use super::rule::{Limits, Patience, Rule, Wrong, replace_line};
 use crate::filters::rewritten::Rewrite;
 
-/// Lines that are sent as they are since a match takes long; the body ends at the next one.
-const HARD_LINES: usize = 16;
+/// How long lines are replaced on the loop for each piece of a body.
+pub(super) const PIECE: Duration = Duration::from_millis(3);
 
-/// Replaces text in lines while they are sent.
+/// Replaces text in lines while they are sent. What takes long is left to the blocking pool, and so
+/// is what follows it.
 pub(super) struct Lines {
     rules: Arc<Vec<Rule>>,
-    limits: Limits,
+    line_bytes: usize,
     /// A line without its end.
     open: Vec<u8>,
-    hard: usize,
+    /// Lines that wait for the pool.
+    later: Vec<u8>,
+    is_slow: bool,
 }
 
 impl Lines {
     /// The lines of a body.
     pub fn new(rules: &Rules) -> Lines {
-        let limits = Limits { line_bytes: rules.limit(), patience: Patience::Loop };
-        Lines { rules: rules.list.clone(), limits, open: Vec::new(), hard: 0 }
+        let (open, later) = (Vec::new(), Vec::new());
+        let (rules, line_bytes) = (rules.list.clone(), rules.limit());
+        Lines { rules, line_bytes, open, later, is_slow: false }
     }
 
     /// Adds a piece. Calls `each` with each line that it completes.
@@ -56,32 +61,60 @@ impl Lines {
 
     /// A line that came in several pieces is limited, and the last one without an end.
     fn check(&self, line: &[u8]) -> Result<(), Wrong> {
-        if line.len() > self.limits.line_bytes { Err(Wrong::TooLong) } else { Ok(()) }
+        if line.len() > self.line_bytes { Err(Wrong::TooLong) } else { Ok(()) }
     }
 
-    fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Wrong> {
-        match replace_line(&self.rules, line, self.limits, out) {
-            Err(Wrong::Later) if self.hard < HARD_LINES => {
-                self.hard += 1;
-                out.extend_from_slice(line);
+    /// What a piece may take: the pool has as much time as is needed.
+    fn patience(&self) -> Patience {
+        if self.is_slow { Patience::Pool } else { Patience::Loop(Instant::now() + PIECE) }
+    }
+
+    fn line(&mut self, line: &[u8], patience: Patience, out: &mut Vec<u8>) -> Result<(), Wrong> {
+        if !self.later.is_empty() {
+            self.later.extend_from_slice(line);
+            return Ok(());
+        }
+        let limits = Limits { line_bytes: self.line_bytes, patience };
+        match replace_line(&self.rules, line, limits, out) {
+            Err(Wrong::Later) if patience != Patience::Pool => {
+                self.is_slow = true;
+                self.later.extend_from_slice(line);
                 Ok(())
             }
             done => done,
         }
     }
+
+    /// Replaces what was left for the pool.
+    fn catch_up(&mut self, out: &mut Vec<u8>) -> Result<(), Wrong> {
+        let later = std::mem::take(&mut self.later);
+        let mut lines = later.split_inclusive(|byte| *byte == b'\n');
+        lines.try_for_each(|line| self.line(line, Patience::Pool, out))
+    }
 }
 
 impl Rewrite for Lines {
     fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        self.split(piece, |lines, line| lines.line(line, out)).map_err(failed)
+        self.catch_up(out).map_err(failed)?;
+        let patience = self.patience();
+        self.split(piece, |lines, line| lines.line(line, patience, out)).map_err(failed)
     }
 
     fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.catch_up(out).map_err(failed)?;
         let open = std::mem::take(&mut self.open);
         match open.is_empty() {
             true => Ok(()),
-            false => self.line(&open, out).map_err(failed),
+            false => self.line(&open, self.patience(), out).map_err(failed),
         }
+    }
+
+    fn is_behind(&self) -> bool {
+        !self.later.is_empty()
+    }
+
+    fn is_slow(&self) -> bool {
+        self.is_slow
     }
 }
 
@@ -126,6 +159,36 @@ mod tests {
         }
         let every: Vec<usize> = (0..text.len()).collect();
         assert_eq!(cut(text, &every).unwrap(), whole);
+    }
+
+    #[test]
+    fn what_takes_long_is_not_replaced_on_the_loop_and_is_not_left_as_it_is() {
+        let options = pcre::Flags::default();
+        let regex = pcre::Regex::new(b"a(?=[^b]*$)", options).unwrap();
+        let rule =
+            Rule { pattern: Pattern::Regex(regex), replacement: b"x".to_vec(), flattens: true };
+        let (line_bytes, inherits_before) = (None, None);
+        let mut lines =
+            Lines::new(&Rules { list: Arc::new(vec![rule]), line_bytes, inherits_before });
+        let line = [vec![b'a'; 8_000], b"\n".to_vec()].concat();
+        let (mut out, mut steps) = (Vec::new(), 0);
+        let mut longest = Duration::ZERO;
+        for _ in 0..4 {
+            let (began, is_slow) = (Instant::now(), lines.is_slow());
+            lines.push(&line, &mut out).unwrap();
+            if !is_slow {
+                longest = longest.max(began.elapsed());
+            }
+            steps += 1;
+        }
+        while lines.is_behind() {
+            lines.push(b"", &mut out).unwrap();
+            steps += 1;
+        }
+        lines.end(&mut out).unwrap();
+        assert!(lines.is_slow() && steps >= 4, "{longest:?}");
+        assert!(longest < Duration::from_secs(1), "{longest:?}");
+        assert_eq!(out, line.repeat(4).replace(b"a", b"x"));
     }
 
     #[test]

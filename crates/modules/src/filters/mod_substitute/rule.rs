@@ -1,5 +1,7 @@
 //! A rule: `s/pattern/substitution/flags`.
 
+use std::time::Instant;
+
 use bstr::ByteSlice;
 use pcre::{Captures, Later, Regex};
 
@@ -30,7 +32,7 @@ pub(super) enum Pattern {
 pub(super) enum Wrong {
     /// It would be too long.
     TooLong,
-    /// A match takes long.
+    /// Matches take long.
     Later,
 }
 
@@ -40,13 +42,24 @@ impl From<Later> for Wrong {
     }
 }
 
-/// How much time a match may take.
+/// How much time matches may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// As little as a loop has.
-    Loop,
-    /// As much as Apache gives it.
+    /// As little as a loop has: each of them, and all together until this moment.
+    Loop(Instant),
+    /// As much as Apache gives each of them.
     Pool,
+}
+
+impl Patience {
+    /// # Errors
+    /// [`Later`]: time is over.
+    fn check(self) -> Result<(), Later> {
+        match self {
+            Patience::Loop(end) if Instant::now() > end => Err(Later),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What of a line is limited, and how.
@@ -54,7 +67,7 @@ pub(super) enum Patience {
 pub(super) struct Limits {
     /// Most bytes of a line.
     pub line_bytes: usize,
-    /// How much time a match may take.
+    /// How much time matches may take.
     pub patience: Patience,
 }
 
@@ -131,23 +144,27 @@ impl Rule {
     ) -> Result<Option<Parts>, Wrong> {
         let mut captures = Captures::new();
         let mut rest = part;
+        let folded = self.folded(part);
         let mut made = Parts::default();
         let mut room = limits.line_bytes;
         let mut found = false;
-        while let Some((start, end)) = self.find(rest, &mut captures, limits.patience)? {
+        loop {
+            let start = part.len() - rest.len();
+            let seen = folded.as_ref().and_then(|all| all.get(start..)).unwrap_or(rest);
+            let at = self.find(seen, &mut captures, limits.patience)?;
+            limits.patience.check()?;
+            let Some((start, end)) = at else { break };
             found = true;
             if end == 0 {
                 // Apache would stay at this place until the line is too long.
                 return Err(Wrong::TooLong);
             }
-            let before = made.text.len();
             made.text.extend_from_slice(rest.get(..start).unwrap_or_default());
             let between = made.text.len();
             self.append(rest, &captures, start, &mut room, &mut made.text)?;
             if is_quick {
                 made.ends.extend([between, made.text.len()]);
             }
-            debug_assert!(before <= between, "text is appended");
             rest = rest.get(end..).unwrap_or_default();
         }
         if !found {
@@ -167,6 +184,11 @@ impl Rule {
         !matches!(self.pattern, Pattern::Regex(_))
     }
 
+    /// The text in which the pattern is sought, if it is not the part itself.
+    fn folded(&self, part: &[u8]) -> Option<Vec<u8>> {
+        matches!(self.pattern, Pattern::Caseless(_)).then(|| part.to_ascii_lowercase())
+    }
+
     /// Where the pattern is found.
     fn find(
         &self,
@@ -177,16 +199,14 @@ impl Rule {
         let at = match &self.pattern {
             Pattern::Regex(regex) => {
                 let matched = match patience {
-                    Patience::Loop => regex.glance(text, Some(captures))?,
+                    Patience::Loop(_) => regex.glance(text, Some(captures))?,
                     Patience::Pool => regex.matches(text, Some(captures)).surely(),
                 };
                 let range = captures.range(0).filter(|_| matched);
                 return Ok(range.map(|range| (range.start, range.end)));
             }
-            Pattern::Text(wanted) => text.find(wanted).map(|at| (at, wanted.len())),
-            Pattern::Caseless(wanted) => {
-                let is_here = |part: &[u8]| part.eq_ignore_ascii_case(wanted);
-                text.windows(wanted.len()).position(is_here).map(|at| (at, wanted.len()))
+            Pattern::Text(wanted) | Pattern::Caseless(wanted) => {
+                text.find(wanted).map(|at| (at, wanted.len()))
             }
         };
         Ok(at.map(|(at, length)| (at, at + length)))
