@@ -11,7 +11,7 @@ use server::log::Level;
 use server::request::Request;
 use server::request_body::{BodyError, BodySource};
 
-use super::{CharsetLite, Translation, translation};
+use super::{CharsetLite, Translation, Wanted, log_unchanged, of_config};
 use crate::filters::mod_xml2enc::charset::{Decoder, Encoder};
 use crate::filters::rewritten::{Rewrite, body_of};
 
@@ -20,15 +20,15 @@ const WHOLE_BYTES: usize = 256 * 1024;
 
 /// `XLATEOUT`
 pub(super) struct Filter {
-    translation: Translation,
+    wanted: Wanted,
     /// Whether the body has been translated.
     is_done: bool,
 }
 
 impl Filter {
     /// A filter for a response.
-    pub fn new(translation: Translation) -> Filter {
-        Filter { translation, is_done: false }
+    pub fn new(wanted: Wanted) -> Filter {
+        Filter { wanted, is_done: false }
     }
 }
 
@@ -38,6 +38,11 @@ impl OutputFilter for Filter {
             self.is_done = true;
             return None;
         }
+        let Wanted::Translation(translation) = self.wanted else {
+            self.is_done = true;
+            log_unchanged(request);
+            return None;
+        };
         request.response.unset_length();
         let length = request.response.body.length()?;
         if length == 0 {
@@ -45,22 +50,23 @@ impl OutputFilter for Filter {
             return None;
         }
         let is_short = length <= WHOLE_BYTES as u64;
-        is_short.then(|| Box::pin(begin(self, request)) as Beginning<'r>)
+        is_short.then(|| Box::pin(begin(self, translation, request)) as Beginning<'r>)
     }
 
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        let Wanted::Translation(translation) = self.wanted else { return body };
         if self.is_done {
             return body;
         }
         request.response.unset_length();
-        let translate = Translate::new(self.translation);
+        let translate = Translate::new(translation);
         let body = body_of(translate, Bytes::new(), body, Vec::new());
         request.response.chunked = true;
         body
     }
 
     fn is_pure(&self) -> bool {
-        true
+        self.wanted != Wanted::Unchanged
     }
 }
 
@@ -75,14 +81,14 @@ fn is_translated(request: &Request) -> bool {
 }
 
 /// Translates a short body; returns false if the response has become an error.
-async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
+async fn begin(filter: &mut Filter, translation: Translation, request: &mut Request) -> bool {
     let body = std::mem::take(&mut request.response.body);
     let (head, rest) = body.gathered(WHOLE_BYTES + 1).await.split_head();
     if !matches!(rest, Body::Empty) {
         request.response.body = Body::Parts([Body::Bytes(head), rest].into());
         return true;
     }
-    let (mut translate, mut out) = (Translate::new(filter.translation), Vec::new());
+    let (mut translate, mut out) = (Translate::new(translation), Vec::new());
     let done = translate.push(&head, &mut out).and_then(|()| translate.end(&mut out));
     if done.is_err() {
         let message = format_args!("xlate filter - an input character was invalid");
@@ -107,7 +113,12 @@ pub(super) struct Translate {
 impl Translate {
     /// Begins a translation.
     pub fn new(Translation { from, to }: Translation) -> Translate {
-        let (decoder, encoder) = (Decoder::new(from), Encoder::new(to));
+        let encoder = Encoder::new(to);
+        let decoder = match encoder.is_some() {
+            true => Decoder::new(from),
+            // What stays as it is has to be UTF-8 nevertheless.
+            false => Decoder::new(from).or_else(|| Some(Decoder::checking())),
+        };
         Translate { decoder, encoder, text: Vec::new() }
     }
 
@@ -144,7 +155,7 @@ impl Rewrite for Translate {
 
 /// Creates the filter for the body of a request, which is translated the other way round.
 pub(super) fn input(request: &mut Request) -> Option<InputFilter> {
-    let Translation { from, to } = translation(request)?;
+    let Translation { from, to } = of_config(request)?;
     let back = Encoder::can(from).then_some(Translation { from: to, to: from })?;
     let translate = Translate::new(back);
     Some(Box::new(move |source| Box::new(Input { source, translate, is_over: false })))

@@ -31,7 +31,7 @@ impl Module for CharsetLite {
         hooks.output_filter(FilterDef {
             name: FILTER,
             stage: Stage::RESOURCE,
-            make: |request| Some(Box::new(filter::Filter::new(translation(request)?))),
+            make: |request| Some(Box::new(filter::Filter::new(wanted(request)?))),
         });
         hooks.input_filter(InputFilterDef { name: "XLATEIN", make: filter::input });
         hooks.on(Phase::Fixups, Rank::MIDDLE, is_set, check).pure();
@@ -76,12 +76,26 @@ fn adds_filters(charset: Bound<'_, CharsetLite>) -> bool {
     is_set(charset) && charset.dir.adds.or(true)
 }
 
-/// The translation for a response; `None` if there is none, or it is not possible.
-fn translation(request: &Request) -> Option<Translation> {
+/// What is wanted of a response's filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// To translate the content.
+    Translation(Translation),
+    /// To leave it as it is, since nobody knows a character set.
+    Unchanged,
+}
+
+/// What the filter of a response is to do; `None` if there is nothing to translate.
+fn wanted(request: &Request) -> Option<Wanted> {
     if is_translated_with_page(request) {
         return None;
     }
-    of_config(request)
+    let (source, default) = names(request.dir_of::<CharsetLite>()?)?;
+    match of_names(source, default) {
+        Ok(translation) => Some(Wanted::Translation(translation)),
+        Err(Fault::Unknown) => Some(Wanted::Unchanged),
+        Err(Fault::Refused) => None,
+    }
 }
 
 /// Whether a subrequest becomes part of a page that is translated itself. Source:
@@ -93,37 +107,88 @@ fn is_translated_with_page(request: &Request) -> bool {
     dir.is_some_and(|dir| names(dir).is_some() && dir.adds.or(true))
 }
 
+/// Why there is no translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    /// There is no such character set, as far as is known.
+    Unknown,
+    /// There is one, but not here: the content would not be what was meant.
+    Refused,
+}
+
+/// Beginnings of names that iconv has, and the Encoding Standard does not.
+const REFUSED: [&[u8]; 8] =
+    [b"IBM", b"CP", b"EBCDIC", b"UTF-", b"UTF16", b"UTF32", b"UCS", b"ISO-10646"];
+
+fn of_names(source: &[u8], default: &[u8]) -> Result<Translation, Fault> {
+    let fault = |name: &[u8]| {
+        let upper = name.to_ascii_uppercase();
+        let begins = REFUSED.iter().any(|begin| upper.starts_with(begin));
+        // `//TRANSLIT` and `//IGNORE` of iconv.
+        let has_suffix = upper.windows(2).any(|two| two == b"//");
+        if begins || has_suffix { Fault::Refused } else { Fault::Unknown }
+    };
+    match (Charset::of(source), Charset::of(default)) {
+        (Some(from), Some(to)) if Encoder::can(to) => Ok(Translation { from, to }),
+        (Some(_), Some(_)) => Err(Fault::Refused),
+        (None, Some(_)) => Err(fault(source)),
+        (Some(_), None) => Err(fault(default)),
+        (None, None) => Err(fault(source).max(fault(default))),
+    }
+}
+
 /// The translation that the configuration asks for.
 fn of_config(request: &Request) -> Option<Translation> {
     let (source, default) = names(request.dir_of::<CharsetLite>()?)?;
-    let (from, to) = (Charset::of(source)?, Charset::of(default)?);
-    Encoder::can(to).then_some(Translation { from, to })
+    of_names(source, default).ok()
+}
+
+/// Whether the body of a request is translated, too.
+fn has_body(request: &Request) -> bool {
+    [Method::POST, Method::PUT].contains(&request.head.method)
 }
 
 /// Refuses a request whose content can't be translated. Source: `find_code_page`.
 fn check<'r>(charset: Bound<'r, CharsetLite>, request: &'r mut Request) -> Step<'r> {
-    if of_config(request).is_some() {
-        return Step::DECLINED;
-    }
     let Some((source, default)) = names(charset.dir) else { return Step::DECLINED };
+    match of_names(source, default) {
+        Ok(_) => return Step::DECLINED,
+        // The content of a response stays as it is.
+        Err(Fault::Unknown) if !has_body(request) => return Step::DECLINED,
+        Err(_) => {}
+    }
+    log_fault(request, 1449, source, default);
+    Step::status(500)
+}
+
+/// Logs that there is no such translation.
+fn log_fault(request: &mut Request, number: u32, source: &[u8], default: &[u8]) {
     let (source, default) = (BStr::new(source), BStr::new(default));
     let message = format_args!("can't open translation {source}->{default}");
-    request.log::<CharsetLite>(Level::Error, 1449, message);
+    request.log::<CharsetLite>(Level::Error, number, message);
     // The line belongs to each request.
     request.depends.pure = false;
-    Step::status(500)
+}
+
+/// Logs that a response is not translated.
+pub(super) fn log_unchanged(request: &mut Request) {
+    let names = request.dir_of::<CharsetLite>().and_then(names);
+    let names = names.map(|(source, default)| (source.to_vec(), default.to_vec()));
+    if let Some((source, default)) = names {
+        log_fault(request, 1453, &source, &default);
+    }
 }
 
 /// Source: `xlate_insert_filter`.
 fn insert<'r>(_: Bound<'r, CharsetLite>, request: &'r mut Request) -> Step<'r> {
-    let Some(translation) = translation(request) else { return Step::OK };
+    let Some(wanted) = wanted(request) else { return Step::OK };
     let mut filters = request.response.filters.iter();
     if !filters.any(|attached| attached.name.eq_ignore_ascii_case(FILTER)) {
-        let filter = Box::new(filter::Filter::new(translation));
-        request.add_filter(FILTER, Stage::RESOURCE, filter);
+        request.add_filter(FILTER, Stage::RESOURCE, Box::new(filter::Filter::new(wanted)));
     }
-    let has_body = [Method::POST, Method::PUT].contains(&request.head.method);
-    if has_body && let Some(wrap) = filter::input(request) {
+    if has_body(request)
+        && let Some(wrap) = filter::input(request)
+    {
         request.body_in.wrap(wrap);
     }
     Step::OK

@@ -7,8 +7,13 @@ use encoding_rs::{DecoderResult, EncoderResult, Encoding};
 pub enum Charset {
     /// UTF-8.
     Utf8,
+    /// ASCII: other bytes are no characters.
+    Ascii,
     /// ISO-8859-1: each byte is a character.
     Latin1,
+    /// A set of ISO that has controls where this one of Windows has other characters; the Encoding
+    /// Standard knows only the latter.
+    Iso(&'static Encoding),
     /// One of the Encoding Standard's.
     Other(&'static Encoding),
 }
@@ -33,8 +38,13 @@ impl Charset {
             b"ISO-8859-1" | b"ISO8859-1" | b"ISO_8859-1" | b"LATIN1" | b"L1" => {
                 Some(Charset::Latin1)
             }
-            // An ASCII text is one of ISO-8859-1 as well.
-            b"US-ASCII" | b"ASCII" | b"ANSI_X3.4-1968" => Some(Charset::Latin1),
+            b"US-ASCII" | b"ASCII" | b"ANSI_X3.4-1968" => Some(Charset::Ascii),
+            b"ISO-8859-9" | b"ISO8859-9" | b"ISO_8859-9" | b"LATIN5" | b"L5" => {
+                Some(Charset::Iso(encoding_rs::WINDOWS_1254))
+            }
+            b"ISO-8859-11" | b"ISO8859-11" | b"TIS-620" => {
+                Some(Charset::Iso(encoding_rs::WINDOWS_874))
+            }
             b"CP932" | b"SJIS" => Some(Charset::Other(encoding_rs::SHIFT_JIS)),
             other => match Encoding::for_label_no_replacement(other)? {
                 encoding if encoding == encoding_rs::UTF_8 => Some(Charset::Utf8),
@@ -78,49 +88,98 @@ pub fn detect(head: &[u8]) -> Option<(Charset, &'static str)> {
 }
 
 /// Decodes to UTF-8. Bytes that are no character are left out.
-pub struct Decoder(Option<encoding_rs::Decoder>);
+pub struct Decoder(Decodes);
+
+enum Decodes {
+    Latin1,
+    Ascii,
+    Iso(encoding_rs::Decoder),
+    Other(encoding_rs::Decoder),
+}
 
 impl Decoder {
     /// Returns a decoder; `None` for UTF-8, which needs none.
     pub fn new(charset: Charset) -> Option<Decoder> {
-        match charset {
-            Charset::Utf8 => None,
-            Charset::Latin1 => Some(Decoder(None)),
-            Charset::Other(encoding) => {
-                Some(Decoder(Some(encoding.new_decoder_without_bom_handling())))
-            }
-        }
+        Some(Decoder(match charset {
+            Charset::Utf8 => return None,
+            Charset::Latin1 => Decodes::Latin1,
+            Charset::Ascii => Decodes::Ascii,
+            Charset::Iso(encoding) => Decodes::Iso(encoding.new_decoder_without_bom_handling()),
+            Charset::Other(encoding) => Decodes::Other(encoding.new_decoder_without_bom_handling()),
+        }))
+    }
+
+    /// Returns a decoder of UTF-8, which leaves out what is none.
+    pub fn checking() -> Decoder {
+        Decoder(Decodes::Other(encoding_rs::UTF_8.new_decoder_without_bom_handling()))
     }
 
     /// Appends what `input` decodes to, and returns how many sequences were left out.
-    pub fn decode(&mut self, mut input: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
-        let Some(decoder) = &mut self.0 else {
-            for byte in input {
-                out.extend_from_slice(char::from(*byte).encode_utf8(&mut [0; 4]).as_bytes());
+    pub fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
+        match &mut self.0 {
+            Decodes::Latin1 => {
+                decode_latin1(input, out);
+                0
             }
-            return 0;
-        };
-        let mut left_out = 0;
-        let begin = out.len();
-        loop {
-            let most = decoder.max_utf8_buffer_length_without_replacement(input.len());
-            let start = out.len();
-            out.resize(start + most.unwrap_or(4096).max(16), 0);
-            let room = out.get_mut(start..).unwrap_or_default();
-            let (result, read, written) =
-                decoder.decode_to_utf8_without_replacement(input, room, last);
-            out.truncate(start + written);
-            input = input.get(read..).unwrap_or_default();
-            match result {
-                DecoderResult::InputEmpty => break,
-                DecoderResult::OutputFull => {}
-                DecoderResult::Malformed(..) => left_out += 1,
+            Decodes::Ascii => {
+                let before = out.len();
+                out.extend(input.iter().filter(|byte| byte.is_ascii()));
+                input.len() - (out.len() - before)
+            }
+            Decodes::Iso(decoder) => {
+                let parts = input.chunk_by(|one, other| is_control(*one) == is_control(*other));
+                let mut left_out = 0;
+                for part in parts {
+                    match part.first().is_some_and(|byte| is_control(*byte)) {
+                        true => decode_latin1(part, out),
+                        false => left_out += decode_with(decoder, part, false, out),
+                    }
+                }
+                left_out
+            }
+            Decodes::Other(decoder) => {
+                let begin = out.len();
+                let mut left_out = decode_with(decoder, input, last, out);
+                if decoder.encoding().name().starts_with("windows-") {
+                    left_out += drop_controls(out, begin);
+                }
+                left_out
             }
         }
-        if decoder.encoding().name().starts_with("windows-") {
-            left_out += drop_controls(out, begin);
+    }
+}
+
+/// Whether a byte is a control where ISO has them.
+fn is_control(byte: u8) -> bool {
+    matches!(byte, 0x80..=0x9f)
+}
+
+fn decode_latin1(input: &[u8], out: &mut Vec<u8>) {
+    for byte in input {
+        out.extend_from_slice(char::from(*byte).encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+fn decode_with(
+    decoder: &mut encoding_rs::Decoder,
+    mut input: &[u8],
+    last: bool,
+    out: &mut Vec<u8>,
+) -> usize {
+    let mut left_out = 0;
+    loop {
+        let most = decoder.max_utf8_buffer_length_without_replacement(input.len());
+        let start = out.len();
+        out.resize(start + most.unwrap_or(4096).max(16), 0);
+        let room = out.get_mut(start..).unwrap_or_default();
+        let (result, read, written) = decoder.decode_to_utf8_without_replacement(input, room, last);
+        out.truncate(start + written);
+        input = input.get(read..).unwrap_or_default();
+        match result {
+            DecoderResult::InputEmpty => return left_out,
+            DecoderResult::OutputFull => {}
+            DecoderResult::Malformed(..) => left_out += 1,
         }
-        left_out
     }
 }
 
@@ -141,16 +200,26 @@ fn drop_controls(out: &mut Vec<u8>, begin: usize) -> usize {
 }
 
 /// Encodes UTF-8. Characters that the character set lacks are left out.
-pub struct Encoder(Option<encoding_rs::Encoder>, Vec<u8>);
+pub struct Encoder(Encodes, Vec<u8>);
+
+enum Encodes {
+    /// Characters up to this one, each as a byte.
+    UpTo(u8),
+    Iso(encoding_rs::Encoder),
+    Other(encoding_rs::Encoder),
+}
 
 impl Encoder {
     /// Returns an encoder; `None` if UTF-8 stays as it is.
     pub fn new(charset: Charset) -> Option<Encoder> {
-        match charset {
-            Charset::Utf8 => None,
-            Charset::Latin1 => Some(Encoder(None, Vec::new())),
-            Charset::Other(encoding) => Some(Encoder(Some(encoding.new_encoder()), Vec::new())),
-        }
+        let how = match charset {
+            Charset::Utf8 => return None,
+            Charset::Latin1 => Encodes::UpTo(u8::MAX),
+            Charset::Ascii => Encodes::UpTo(0x7f),
+            Charset::Iso(encoding) => Encodes::Iso(encoding.new_encoder()),
+            Charset::Other(encoding) => Encodes::Other(encoding.new_encoder()),
+        };
+        Some(Encoder(how, Vec::new()))
     }
 
     /// Whether it can encode at all: UTF-16 can only be decoded.
@@ -170,19 +239,39 @@ impl Encoder {
         let whole = std::mem::replace(&mut self.1, rest);
         let text = std::str::from_utf8(&whole).unwrap_or_default();
         left_out += match &mut self.0 {
-            Some(encoder) => encode_with(encoder, text, last, out),
-            None => encode_latin1(text, out),
+            Encodes::UpTo(most) => encode_bytes(text, *most, out),
+            Encodes::Iso(encoder) => encode_iso(encoder, text, out),
+            Encodes::Other(encoder) => encode_with(encoder, text, last, out),
         };
         left_out
     }
 }
 
-fn encode_latin1(text: &str, out: &mut Vec<u8>) -> usize {
+fn encode_bytes(text: &str, most: u8, out: &mut Vec<u8>) -> usize {
     let mut left_out = 0;
     for char in text.chars() {
         match u8::try_from(u32::from(char)) {
-            Ok(byte) => out.push(byte),
-            Err(_) => left_out += 1,
+            Ok(byte) if byte <= most => out.push(byte),
+            _ => left_out += 1,
+        }
+    }
+    left_out
+}
+
+fn encode_iso(encoder: &mut encoding_rs::Encoder, text: &str, out: &mut Vec<u8>) -> usize {
+    let mut left_out = 0;
+    for char in text.chars() {
+        match u8::try_from(u32::from(char)) {
+            Ok(byte) if byte.is_ascii() || is_control(byte) => out.push(byte),
+            _ => {
+                let before = out.len();
+                left_out += encode_with(encoder, char.encode_utf8(&mut [0; 4]), false, out);
+                if out.get(before).is_some_and(|byte| is_control(*byte)) {
+                    // The other set has this character there.
+                    out.truncate(before);
+                    left_out += 1;
+                }
+            }
         }
     }
     left_out
@@ -241,7 +330,14 @@ mod tests {
 
     #[test]
     fn characters_become_bytes() {
+        let turkish = Charset::of(b"iso-8859-9").unwrap();
+        assert_eq!(decoded(turkish, b"\xd0\x80"), ("\u{11e}\u{80}".into(), 0));
         let mut out = Vec::new();
+        let mut encoder = Encoder::new(turkish).unwrap();
+        assert_eq!(encoder.encode("Ğ€\u{80}a".as_bytes(), true, &mut out), 1);
+        assert_eq!(out, b"\xd0\x80a");
+        assert_eq!(decoded(Charset::Ascii, b"a\xe9"), ("a".into(), 1));
+        out.clear();
         let mut encoder = Encoder::new(Charset::Latin1).unwrap();
         assert_eq!(encoder.encode("é€".as_bytes(), false, &mut out), 1);
         assert_eq!(encoder.encode(b"\xc3", false, &mut out), 0);
