@@ -105,7 +105,12 @@ impl OutputFilter for Output {
 
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
         if request.main.is_none() {
-            request.response.chunked &= matches!(body, Body::Stream(_));
+            let is_stream = matches!(body, Body::Stream(_));
+            request.response.chunked &= is_stream;
+            let size = size_of(request) as u64;
+            if !is_stream && body.length().is_some_and(|length| length <= size) {
+                request.allow_ranges();
+            }
         }
         body
     }

@@ -208,6 +208,11 @@ impl Request {
         self.keep(NoRanges);
     }
 
+    /// Notes that a filter has gathered all of the body, so that its end comes with it.
+    pub fn allow_ranges(&mut self) {
+        self.forget::<NoRanges>();
+    }
+
     /// Whether ranges are cut of the response.
     pub fn allows_ranges(&self) -> bool {
         self.kept::<NoRanges>().is_none()

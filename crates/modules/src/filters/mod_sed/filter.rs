@@ -94,6 +94,8 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     }
     let mut pieces = Pieces::of(std::mem::take(&mut request.response.body));
     let (mut out, mut is_complete) = (Vec::new(), false);
+    // What is printed before the end of the body, where that comes by itself.
+    let mut is_early = false;
     while (runner.is_behind() || !is_complete) && !runner.is_passed_on() {
         let done = if runner.is_behind() {
             rt::after_sockets().await;
@@ -111,6 +113,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
                     return true;
                 }
                 None => {
+                    is_early = !request.allows_ranges() && !out.is_empty();
                     is_complete = true;
                     runner.end(&mut out)
                 }
@@ -127,7 +130,10 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     }
     filter.is_done = true;
     if is_complete && !runner.is_behind() {
-        request.response.chunked = runner.is_passed_on_at_end();
+        request.response.chunked = is_early || runner.is_passed_on_at_end();
+        if !is_early {
+            request.allow_ranges();
+        }
         if out.is_empty() {
             request.response.told = Told::End;
         }
