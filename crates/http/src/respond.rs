@@ -1,6 +1,6 @@
 //! The head of a response: fields, framing, persistence (`ap_http_header_filter`).
 
-use server::errors::{EndsConnection, FailedInFilter, ends_connection};
+use server::errors::{EndsConnection, FailedInFilter, RefusedInChunks, ends_connection};
 use server::request::{CLOSES_SILENTLY, Request, Response};
 use wire::{HeadFlags, Method};
 
@@ -150,7 +150,7 @@ pub(crate) fn frame(request: &mut Request) -> Length {
             request.response.headers_out.unset(b"Transfer-Encoding");
             // If the connection ends anyway, Apache does not count requests. A handler's own status
             // ends it, too, but the body is still in chunks.
-            let ends = request.kept::<EndsConnection>().is_some()
+            let ends = request.kept::<EndsConnection>().is_some() && !is_refused_in_chunks(request)
                 || request.kept::<FailedInFilter>().is_some()
                     && !may_keep_alive(request, request.connection.keepalives.get(), false);
             if request.head.protocol >= 1001 && !ends {
@@ -160,6 +160,10 @@ pub(crate) fn frame(request: &mut Request) -> Length {
             }
         }
     }
+}
+
+fn is_refused_in_chunks(request: &Request) -> bool {
+    request.response.status == 413 && request.kept::<RefusedInChunks>().is_some()
 }
 
 /// The length that GET would have, but never a 0, which may be a default (`http_cl_head_zero`).

@@ -48,6 +48,9 @@ pub(super) fn set_media_type(request: &mut Request) {
 /// its response: Apache finds this after its handlers, and the page has no `Content-Length`.
 pub struct FailedInFilter;
 
+/// Marks a request whose body, if it is refused, is refused by a page in chunks.
+pub struct RefusedInChunks;
+
 /// Marks a request whose response had a status other than 200 before its fields were found to be
 /// broken: Apache takes that for an error of an error, whose page may have a text but no document.
 pub struct FailedAgain;
