@@ -72,7 +72,7 @@ struct Begun {
 }
 
 /// Forwards the request and begins the response.
-pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+pub(in crate::proxy) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     exchange.check_worker()?;
     check_coding(exchange.request)?;
     let busy = Busy::new(&exchange.worker.state);

@@ -18,6 +18,7 @@ use server::module::Module;
 use server::request::Request;
 
 pub(in crate::proxy) use answer::status_line;
+pub(in crate::proxy) use forward::forward;
 
 use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider, Served};
 
@@ -53,6 +54,6 @@ impl Scheme for Http {
     }
 
     fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
-        Box::pin(async move { forward::forward(&mut exchange).await })
+        Box::pin(async move { forward(&mut exchange).await })
     }
 }

@@ -14,8 +14,12 @@ use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Framing;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::{Proxy, fault};
+use crate::proxy::mod_proxy_http;
 use crate::proxy::mod_proxy_http::request_head::{self, Shape};
 use crate::proxy::mod_proxy_http::upgrade::{WEB_SOCKET, allows};
+
+/// As in Apache, silence does not end a tunnel.
+const SILENCE: Duration = Duration::MAX;
 
 /// Connects, and makes the client's connection a tunnel, in which the backend responds.
 pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
@@ -46,13 +50,23 @@ pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
         head: Vec::new(),
         far,
         received: Vec::new(),
-        // As in Apache, silence does not end it.
-        idle: Duration::MAX,
+        idle: SILENCE,
         timed_out: None,
         unanswered: Some(502),
         guard: Box::new((slot, busy)),
     }));
     Ok(Verdict::Ok)
+}
+
+/// Asks the backend for a WebSocket that a stream of HTTP/2 becomes. The client understands no
+/// response of HTTP/1.1: it is read here, and one other than 101 is passed on as usual.
+pub(super) async fn switch(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+    protocol(exchange)?;
+    let verdict = mod_proxy_http::forward(exchange).await?;
+    if let Some(tunnel) = &mut exchange.request.response.tunnel {
+        tunnel.idle = SILENCE;
+    }
+    Ok(verdict)
 }
 
 fn options(exchange: &Exchange<'_>) -> Options<'static> {

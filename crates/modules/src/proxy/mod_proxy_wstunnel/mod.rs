@@ -81,6 +81,9 @@ impl Scheme for WebSocket {
     fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
         match successor(exchange.request) {
             Some(http) => http.serve(exchange),
+            None if exchange.request.connection.stream.is_some() => {
+                Box::pin(async move { forward::switch(&mut exchange).await })
+            }
             None => Box::pin(async move { forward::connect(&mut exchange).await }),
         }
     }
