@@ -12,40 +12,43 @@ use crate::site::Site;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// `GET / HTTP/2.0`: three indexed fields, and the host as a literal.
-const GET: &[u8] = b"\x82\x86\x84\x01\x09localhost";
+pub const GET: &[u8] = b"\x82\x86\x84\x01\x09localhost";
 
-/// The same with the path `/big`.
+/// `POST / HTTP/2.0`
+pub const POST: &[u8] = b"\x83\x86\x84\x01\x09localhost";
+
+/// GET with the path `/big`.
 const GET_BIG: &[u8] = b"\x82\x86\x04\x04/big\x01\x09localhost";
 
 /// What the modules of an attacked site are.
-const PROTOCOLS: &str = "Protocols h2c http/1.1\n";
+pub const PROTOCOLS: &str = "Protocols h2c http/1.1\n";
 
 /// A connection's memory may grow by so much, KiB: the bound of its bodies, and two segments of the
 /// allocator, which takes 4 MiB at a time.
-const CONNECTION_KB: u64 = 9 * 1024;
+pub const CONNECTION_KB: u64 = 9 * 1024;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
 const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
+pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
-struct Http2 {
+pub struct Http2 {
     socket: TcpStream,
     received: Vec<u8>,
 }
 
-struct Frame {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: Vec<u8>,
+pub struct Frame {
+    pub kind: u8,
+    pub flags: u8,
+    pub stream: u32,
+    pub payload: Vec<u8>,
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend([kind, flags]);
     bytes.extend(stream.to_be_bytes());
@@ -54,11 +57,11 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 impl Http2 {
-    fn connect(site: &Site) -> Http2 {
+    pub fn connect(site: &Site) -> Http2 {
         Http2::with_settings(site, &[])
     }
 
-    fn with_settings(site: &Site, settings: &[u8]) -> Http2 {
+    pub fn with_settings(site: &Site, settings: &[u8]) -> Http2 {
         let socket = TcpStream::connect(("127.0.0.1", site.port)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -67,16 +70,16 @@ impl Http2 {
         http2
     }
 
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.socket.write_all(bytes)
     }
 
-    fn request(&mut self, stream: u32, block: &[u8]) -> io::Result<()> {
+    pub fn request(&mut self, stream: u32, block: &[u8]) -> io::Result<()> {
         self.send(&frame(HEADERS, 5, stream, block))
     }
 
     /// The next frame; `None` at the end.
-    fn frame(&mut self) -> Option<Frame> {
+    pub fn frame(&mut self) -> Option<Frame> {
         loop {
             if let Some([a, b, c, kind, flags, stream @ ..]) = self.received.first_chunk::<9>() {
                 let (kind, flags, stream) = (*kind, *flags, u32::from_be_bytes(*stream));
@@ -96,7 +99,7 @@ impl Http2 {
     }
 
     /// Reads until a stream's response is complete; returns whether it is one with status 200.
-    fn is_answered(&mut self, stream: u32) -> bool {
+    pub fn is_answered(&mut self, stream: u32) -> bool {
         let mut is_good = false;
         while let Some(frame) = self.frame() {
             if frame.stream == stream && frame.kind == HEADERS {
@@ -110,7 +113,7 @@ impl Http2 {
     }
 
     /// The code of the GOAWAY with which the connection ends.
-    fn goaway(&mut self) -> Option<u32> {
+    pub fn goaway(&mut self) -> Option<u32> {
         let mut code = None;
         while let Some(Frame { kind, payload, .. }) = self.frame() {
             if kind == GOAWAY {
@@ -121,9 +124,10 @@ impl Http2 {
     }
 }
 
-fn site(name: &str) -> Site {
+pub fn site(name: &str) -> Site {
     let mut site = Site::new(name);
-    site.configure(PROTOCOLS);
+    let reads = "<Location /mirror>\nSetHandler reflector\n</Location>\n";
+    site.configure(&format!("{PROTOCOLS}{reads}"));
     site.write("htdocs/big", &"0123456789".repeat(10_000));
     site.start();
     // The program's pages and the caches are in memory once it has served for a while.
@@ -165,7 +169,7 @@ fn attack(http2: &mut Http2, limit: u32, mut step: impl FnMut(u32) -> Vec<u8>) -
 fn requests_that_are_reset_at_once_end_the_connection() {
     let mut site = site("h2-reset");
     let memory = Memory::of(&site);
-    let provoke = |stream| frame(WINDOW_UPDATE, 0, stream, &[0; 4]);
+    let provoke = |stream| frame(WINDOW_UPDATE, 0, stream, &0x7fff_ffffu32.to_be_bytes());
     let reset = |stream| frame(RST_STREAM, 0, stream, &8u32.to_be_bytes());
     let kinds: [&dyn Fn(u32) -> Vec<u8>; 2] = [&reset, &provoke];
     for (second, flags) in kinds.into_iter().zip([5, 4]) {
@@ -239,12 +243,15 @@ fn responses_that_nobody_takes_are_not_made() {
 #[test]
 fn trailer_fields_that_come_early_are_logged() {
     let mut site = Site::new("h2-trailers");
-    site.configure(&format!("{PROTOCOLS}CustomLog logs/trailers \"%{{X-T}}^ti.\"\n"));
+    site.configure(&format!(
+        "{PROTOCOLS}CustomLog logs/trailers \"%{{X-T}}^ti.\"\n\
+         <Location />\nSetHandler reflector\n</Location>\n"
+    ));
     site.start();
     let mut http2 = Http2::connect(&site);
     // All of it at once: the request begins when its trailers are there.
     let request = [
-        frame(HEADERS, 4, 1, GET),
+        frame(HEADERS, 4, 1, POST),
         frame(DATA, 0, 1, b"body"),
         frame(HEADERS, 5, 1, b"\x00\x03x-t\x05value"),
     ];
@@ -468,7 +475,7 @@ fn h2spec_finds_no_fault() {
 }
 
 /// A literal field, in no table.
-fn literal(name: &str, value: &str) -> Vec<u8> {
+pub fn literal(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0, name.len() as u8];
     bytes.extend(name.as_bytes());
     bytes.push(value.len() as u8);

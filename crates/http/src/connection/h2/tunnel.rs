@@ -3,10 +3,12 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use rt::{Deadline, Stream as Socket};
+use rt::{Deadline, Sleep, Stream as Socket};
 use server::log::Level;
 use server::request::Request;
 use server::tunnel::{Message, Tunnel};
@@ -30,10 +32,17 @@ struct Pipe {
     /// For the client.
     inward: Vec<u8>,
     has_server_ended: bool,
-    deadline: Deadline,
-    idle: std::time::Duration,
+    /// The time without any byte after which the tunnel ends.
+    idle: Duration,
+    /// When it ends, if no byte moves.
+    idle_until: Deadline,
+    /// When it ends, if it waits for the client.
+    client_until: Option<Deadline>,
+    sleep: Pin<Box<Sleep>>,
+    /// Bytes from the client.
+    outward_bytes: u64,
     /// Bytes from the server.
-    carried: u64,
+    inward_bytes: u64,
 }
 
 /// Sends the head, and passes bytes until both ends have ended.
@@ -44,24 +53,33 @@ pub(super) async fn run(stream: &Stream, request: &mut Request, tunnel: Tunnel) 
     request.response.status = 200;
     stream.send(|protocol| protocol.respond(stream.id, 200, fields, false));
     let handle = request.engine.handle.clone();
+    let idle_until = handle.deadline(tunnel.idle);
     let mut pipe = Pipe {
         far: tunnel.far,
         outward: Bytes::new(),
         has_client_ended: false,
         inward: tunnel.received,
         has_server_ended: false,
-        deadline: handle.deadline(tunnel.idle),
         idle: tunnel.idle,
-        carried: 0,
+        idle_until,
+        client_until: None,
+        sleep: Box::pin(handle.sleep_until(idle_until)),
+        outward_bytes: 0,
+        inward_bytes: 0,
     };
     let outcome = poll_fn(|cx| pipe.poll(cx, stream)).await;
-    request.response.bytes_sent = pipe.carried;
+    request.response.bytes_sent = pipe.inward_bytes;
     if let Err(error) = &outcome {
         let is_silent = error.kind() == io::ErrorKind::TimedOut;
         if let Some(&Message { module, number, text }) = tunnel.timed_out.filter(|_| is_silent) {
             request.log_as(module, Level::Error, number, format_args!("{text}"));
         }
-        stream.send(|protocol| protocol.reset(stream.id, Code::CANCEL));
+        if is_silent && pipe.inward.is_empty() {
+            // The client has got all that there is.
+            stream.add(b"", 0, true);
+        } else {
+            stream.send(|protocol| protocol.reset(stream.id, Code::CANCEL));
+        }
     }
     drop(tunnel.guard);
     outcome
@@ -69,16 +87,40 @@ pub(super) async fn run(stream: &Stream, request: &mut Request, tunnel: Tunnel) 
 
 impl Pipe {
     fn poll(&mut self, cx: &mut Context<'_>, stream: &Stream) -> Poll<io::Result<()>> {
+        let before = [self.outward_bytes, self.inward_bytes];
         let inward = self.poll_inward(cx, stream)?;
         let outward = self.poll_outward(cx, stream)?;
         if inward.is_ready() && (outward.is_ready() || stream.end.get() != BodyEnd::No) {
             return Poll::Ready(Ok(()));
         }
-        Poll::Pending
+        self.restart(before, stream);
+        self.poll_deadline(cx)
     }
 
-    fn restart(&mut self) {
-        self.deadline = self.far.handle().deadline(self.idle);
+    /// Begins anew to wait, if bytes have moved since.
+    fn restart(&mut self, before: [u64; 2], stream: &Stream) {
+        let [has_sent, has_received] =
+            [self.outward_bytes != before[0], self.inward_bytes != before[1]];
+        if has_sent || has_received {
+            self.idle_until = self.far.handle().deadline(self.idle);
+        }
+        // What a client sends does not show that it takes anything.
+        let has_moved = has_received || has_sent && self.inward.is_empty();
+        self.client_until = match self.client_until.filter(|_| !has_moved) {
+            _ if self.inward.is_empty() && !self.has_server_ended => None,
+            None => Some(stream.deadline()),
+            since => since,
+        };
+    }
+
+    /// Fails once it is time to end. Two open ends may be silent for as long as the tunnel allows,
+    /// perhaps for ever; a client that is to take bytes, or to end as well, has as long as for any
+    /// response.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let deadline =
+            self.client_until.map_or(self.idle_until, |until| until.min(self.idle_until));
+        self.sleep.as_mut().reset(deadline);
+        self.sleep.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// From the client to the server.
@@ -108,10 +150,10 @@ impl Pipe {
             match self.far.try_write(&self.outward) {
                 Ok(count) => {
                     self.outward.advance(count);
-                    self.restart();
+                    self.outward_bytes += count as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    match self.far.poll_writable(cx, self.deadline) {
+                    match self.far.poll_writable(cx, Deadline::NEVER) {
                         Poll::Ready(outcome) => outcome?,
                         Poll::Pending => return Ok(Poll::Pending),
                     }
@@ -132,19 +174,18 @@ impl Pipe {
                 };
                 let sent = stream.add(&self.inward, room, false);
                 self.inward.drain(..sent);
-                self.carried += sent as u64;
-                self.restart();
+                self.inward_bytes += sent as u64;
             }
             if self.has_server_ended {
                 return Ok(Poll::Ready(()));
             }
             self.inward.reserve(READ_BYTES);
-            match self.far.poll_read(cx, &mut self.inward, self.deadline) {
+            match self.far.poll_read(cx, &mut self.inward, Deadline::NEVER) {
                 Poll::Ready(Ok(0)) => {
                     self.has_server_ended = true;
                     stream.add(b"", 0, true);
                 }
-                Poll::Ready(Ok(_)) => self.restart(),
+                Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Pending => {
                     // An idle tunnel holds no memory.
