@@ -328,3 +328,8 @@ impl Connection {
         }
     }
 }
+    /// Whether the peer may send bytes of bodies, and how often that has begun.
+    pub fn has_room_for_bodies(&self) -> Option<u32> {
+        self.receive_window.is_open().then_some(self.receive_window.openings())
+    }
+

@@ -14,11 +14,13 @@ pub(super) struct ReceiveWindow {
     left: i64,
     /// What was received and is no longer needed, but not yet granted again.
     credit: u32,
+    /// How often it was opened again.
+    openings: u32,
 }
 
 impl ReceiveWindow {
     pub fn new(size: u32) -> ReceiveWindow {
-        ReceiveWindow { size, left: i64::from(size), credit: 0 }
+        ReceiveWindow { size, left: i64::from(size), credit: 0, openings: 0 }
     }
 
     /// Takes received bytes; false if the peer has sent more than it may.
@@ -34,8 +36,18 @@ impl ReceiveWindow {
         if self.credit < self.size / 2 {
             return None;
         }
+        self.openings = self.openings.wrapping_add(u32::from(!self.is_open()));
         self.left += i64::from(self.credit);
         Some(std::mem::take(&mut self.credit))
+    }
+
+    /// Whether the peer may send anything.
+    pub fn is_open(&self) -> bool {
+        self.left > 0
+    }
+
+    pub fn openings(&self) -> u32 {
+        self.openings
     }
 }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use rt::Sleep;
-use server::read_policy::Running;
+use server::read_policy::{Running, Stage};
 use server::request::Request;
 use server::request_body::{BodyError, BodyIn, BodySource};
 use wire::{Body, HeadFlags, RequestHead, Table};
@@ -19,9 +19,12 @@ struct Reader {
     stream: Rc<Stream>,
     wants_continue: bool,
     taken: usize,
+    policy: Stage,
     began: Running,
     /// Set while the reader waits.
     sleep: Option<Pin<Box<Sleep>>>,
+    /// What [`h2::Connection::has_room_for_bodies`](wire::h2::Connection) said when `began` was set.
+    room: Option<u32>,
 }
 
 /// Gives a request its body.
@@ -32,11 +35,14 @@ pub(super) fn attach(stream: &Rc<Stream>, head: &RequestHead, request: &mut Requ
         Body::Chunked => None,
     };
     let expects_continue = head.flags.has(HeadFlags::EXPECT_CONTINUE);
+    let policy = request.host.read_policy.body;
     let reader = Reader {
         wants_continue: expects_continue,
         taken: 0,
-        began: request.host.read_policy.body.begin(request.engine.handle.clock()),
+        policy,
+        began: policy.begin(request.engine.handle.clock()),
         sleep: None,
+        room: stream.shared.protocol.borrow().has_room_for_bodies(),
         stream: stream.clone(),
     };
     request.body_in = BodyIn::new(Box::new(reader), announced);
@@ -56,6 +62,30 @@ pub(super) fn detach(stream: &Stream, request: &mut Request) {
 
 impl BodySource for Reader {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+impl Reader {
+    /// Ready once the client had the time for more. While bodies of other requests that wait for
+    /// their handlers fill the connection's window, it may not send, and its time begins anew.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let handle = &self.stream.shared.service.handle;
+        let room = self.stream.shared.protocol.borrow().has_room_for_bodies();
+        if self.room != room {
+            self.room = room;
+            (self.taken, self.began) = (0, self.policy.begin(handle.clock()));
+            self.sleep = None;
+        }
+        if room.is_none() {
+            // The connection's task wakes it.
+            return Poll::Pending;
+        }
+        let (stream, began, taken) = (&self.stream, &self.began, self.taken);
+        let sleep = self.sleep.get_or_insert_with(|| {
+            let deadline = stream.deadline().min(began.deadline(taken));
+            Box::pin(handle.sleep_until(deadline))
+        });
+        sleep.as_mut().poll(cx)
+    }
+}
+
         if std::mem::take(&mut self.wants_continue) && self.stream.end.get() == BodyEnd::No {
             let id = self.stream.id;
             self.stream.send(|protocol| protocol.respond(id, 100, [], false));
@@ -83,13 +113,7 @@ impl BodySource for Reader {
             BodyEnd::No => {}
         }
         self.stream.reader.replace(Some(cx.waker().clone()));
-        let deadline = self.stream.deadline().min(self.began.deadline(self.taken));
-        let handle = &self.stream.shared.service.handle;
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(handle.sleep_until(deadline)));
-        match sleep.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(BodyError::Status(408)))),
-            Poll::Pending => Poll::Pending,
-        }
+        self.poll_deadline(cx).map(|()| Some(Err(BodyError::Status(408))))
     }
 
     fn trailers(&self) -> Option<Box<Table>> {

@@ -82,6 +82,7 @@ pub(in crate::connection) async fn run(
         responses: Cell::new(0),
         share: Cell::new(OUTPUT_BYTES),
         held: Cell::new(0),
+        openings: Cell::new(0),
     });
     let deadline = idle_deadline(&connection, false);
     let mut session = Session {
@@ -146,6 +147,7 @@ impl Session {
         self.shared.sender.replace(Some(cx.waker().clone()));
         loop {
             self.check_leaving();
+            self.shared.check_room();
             let sent_all = match self.poll_send(cx) {
                 Ok(sent_all) => sent_all,
                 Err(_) => return Poll::Ready(Turn::Broken),

@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub share: Cell<usize>,
     /// Bytes of bodies that are made, although the client has no room for them.
     pub held: Cell<usize>,
+    /// How often there was room for bodies of requests again.
+    pub openings: Cell<u32>,
 }
 
 impl Shared {
@@ -55,6 +57,16 @@ impl Shared {
         let sender = self.sender.borrow_mut().take();
         if let Some(waker) = sender {
             waker.wake();
+        }
+    }
+
+    /// Once the client may send bodies again, its time for them begins.
+    pub fn check_room(&self) {
+        let room = self.protocol.borrow().has_room_for_bodies();
+        if room.is_some_and(|openings| self.openings.replace(openings) != openings) {
+            for stream in self.streams.borrow().iter() {
+                stream.wake_reader();
+            }
         }
     }
 
