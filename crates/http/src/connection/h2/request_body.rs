@@ -47,6 +47,8 @@ pub(super) fn attach(stream: &Rc<Stream>, head: &RequestHead, request: &mut Requ
     };
     request.body_in = BodyIn::new(Box::new(reader), announced);
     request.body_in.expect_continue(expects_continue);
+    // Other requests do not wait for the rest of it.
+    request.body_in.leave();
 }
 
 /// Takes over the trailer fields that have arrived since it was last called.
@@ -60,8 +62,6 @@ pub(super) fn detach(stream: &Stream, request: &mut Request) {
     request.head.trailers_in.extend(&trailers);
 }
 
-impl BodySource for Reader {
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
 impl Reader {
     /// Ready once the client had the time for more. While bodies of other requests that wait for
     /// their handlers fill the connection's window, it may not send, and its time begins anew.
@@ -86,6 +86,8 @@ impl Reader {
     }
 }
 
+impl BodySource for Reader {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         if std::mem::take(&mut self.wants_continue) && self.stream.end.get() == BodyEnd::No {
             let id = self.stream.id;
             self.stream.send(|protocol| protocol.respond(id, 100, [], false));
