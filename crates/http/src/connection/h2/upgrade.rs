@@ -5,7 +5,8 @@ use std::io;
 
 use rt::Pooled;
 use server::request::Request;
-use wire::{Body, HeadFlags, RequestHead, h2};
+use wire::chars::is_token_string;
+use wire::{Body, HeadFlags, RequestHead, Table, Version, h2, list};
 
 use super::{IN_CLEAR, OVER_TLS, settings};
 use crate::connection::{Active, Connection, Ended};
@@ -22,13 +23,16 @@ pub(in crate::connection) struct Upgrade {
     pub head: Box<RequestHead>,
 }
 
-/// Whether a request asks for HTTP/2, and may have it (`h2_protocol_propose`): without a body.
+/// Whether a request of HTTP/1.1 asks for HTTP/2, and may have it (`h2_protocol_propose`): without a
+/// body.
 pub(in crate::connection) fn is_asked_for(
     info: &ConnectionInfo,
     active: &Active,
     request: &Request,
 ) -> bool {
-    if !active.head.flags.has(HeadFlags::UPGRADE) || active.head.body != Body::None {
+    let head = &active.head;
+    let has_body = !matches!(head.body, Body::None | Body::Length(0));
+    if !head.flags.has(HeadFlags::UPGRADE) || has_body || head.version < Version::HTTP_11 {
         return false;
     }
     let name = if info.tls.is_some() { OVER_TLS } else { IN_CLEAR };
@@ -38,11 +42,18 @@ pub(in crate::connection) fn is_asked_for(
     let are_valid =
         |value: &[u8]| h2::Connection::upgraded(super::limits(info), value, 0).is_some();
     settings(info).is_some_and(|http2| http2.upgrade.unwrap_or(info.tls.is_none()))
-        && fields.contains_token(b"Upgrade", name)
+        && offers(fields, name)
         && fields.contains_token(b"Connection", b"Upgrade")
         && fields.contains_token(b"Connection", b"HTTP2-Settings")
         && settings_fields.next().is_some_and(are_valid)
         && settings_fields.next().is_none()
+}
+
+/// Whether the client offers exactly this protocol. One with a version makes all of them invalid
+/// (`ap_parse_token_list_strict`).
+fn offers(fields: &Table, name: &[u8]) -> bool {
+    let offers = || fields.get_all(b"Upgrade").flat_map(list::items);
+    offers().all(is_token_string) && offers().any(|offer| offer == name)
 }
 
 /// Tells the client of HTTP/1.1 that the connection changes, and keeps the request for its first
