@@ -1,11 +1,12 @@
 //! The client's side: requests to a server, and its responses.
 
 use super::connection::{Connection, Event, Failure, Limits, Phase};
-use super::fields::{self, ResponseFields};
+use super::fields;
 use super::frame::{self, PREFACE};
 use super::hpack::HpackError;
 use super::ledger;
 use super::receive::Outcome;
+use super::response_fields::ResponseFields;
 use super::send::Start;
 use super::settings;
 use super::stream::{State, Stream};

@@ -30,6 +30,8 @@ pub struct Limits {
     pub padding_bits: u8,
     /// Whether WebSockets may use a stream (RFC 8441).
     pub has_websockets: bool,
+    /// Whether requests may be for a forward proxy (`H2ProxyRequests`).
+    pub is_forward_proxy: bool,
     /// Limits of a request's head.
     pub head: HeadLimits,
     /// Bytes of all heads of a connection's current requests; further ones are refused.
@@ -45,6 +47,7 @@ impl Default for Limits {
             data_bytes: frame::PAYLOAD_BYTES,
             padding_bits: 0,
             has_websockets: false,
+            is_forward_proxy: false,
             head: HeadLimits::default(),
             heads_bytes: 1024 * 1024,
         }
@@ -326,10 +329,10 @@ impl Connection {
         if let Some(grant) = self.receive_window.give_back(bytes) {
             frame::write_window(0, grant, &mut self.output);
         }
-    }
-}
     /// Whether the peer may send bytes of bodies, and how often that has begun.
     pub fn has_room_for_bodies(&self) -> Option<u32> {
         self.receive_window.is_open().then_some(self.receive_window.openings())
     }
 
+    }
+}

@@ -138,10 +138,10 @@ impl Connection {
         };
         let grant = i64::from(grant & 0x7fff_ffff);
         self.pay(ledger::Event::Update)?;
+        if grant == 0 {
+            return protocol("WINDOW_UPDATE of 0 bytes");
+        }
         if head.stream == 0 {
-            if grant == 0 {
-                return protocol("WINDOW_UPDATE of 0 bytes");
-            }
             if !self.send_window.grant(grant) {
                 let why = "the connection's window becomes too large";
                 return Err(Failure(Code::FLOW_CONTROL_ERROR, why));
@@ -153,9 +153,6 @@ impl Connection {
             let Some(stream) = self.find(head.stream).filter(|stream| stream.may_send()) else {
                 return Ok(());
             };
-            if grant == 0 {
-                return self.stream_error(head.stream, Code::PROTOCOL_ERROR);
-            }
             if !stream.send_window.grant(grant) {
                 return self.stream_error(head.stream, Code::FLOW_CONTROL_ERROR);
             }

@@ -1,5 +1,5 @@
-//! The fields of a request or a response (RFC 9113 section 8): a block that was decoded becomes a
-//! head, as one of HTTP/1 would be.
+//! The fields of a request (RFC 9113 section 8): a block that was decoded becomes a head, as one of
+//! HTTP/1 would be.
 
 use super::hpack::ENTRY_OVERHEAD_BYTES;
 use crate::chars::{decimal, is_field_content, is_token_string, is_visible, trim_blanks};
@@ -7,8 +7,23 @@ use crate::request::{HeadError, HeadLimits, HeadOptions, LogLevel, RequestHead};
 use crate::table::Table;
 
 /// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
-const OF_CONNECTION: [&[u8]; 5] =
+pub(super) const OF_CONNECTION: [&[u8]; 5] =
     [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
+
+/// Fields of trailers that are of no effect behind a body (`IgnoredRequestTrailers`).
+const NOT_BEHIND_BODIES: [&[u8]; 11] = [
+    b"Te",
+    b"Host",
+    b"Range",
+    b"Cookie",
+    b"Expect",
+    b"Pragma",
+    b"Max-Forwards",
+    b"Cache-Control",
+    b"Authorization",
+    b"Content-Length",
+    b"Proxy-Authorization",
+];
 
 /// The least limit of a head, bytes.
 const LIST_BYTES_LEAST: usize = 64 * 1024;
@@ -24,7 +39,10 @@ const REFUSED_FIELDS: usize = 100;
 
 /// How many times the limit of a head a block may have until decoding ends: up to there the client
 /// gets a response.
-const REFUSED_TIMES: usize = 4;
+pub(super) const REFUSED_TIMES: usize = 4;
+
+/// The message of a field that is too large once its values are joined.
+const JOINED_TOO_LARGE: u32 = 560;
 
 const TOO_LARGE: &str = "Size of a request header field exceeds server limit.";
 const TOO_MANY: &str = "The number of request header fields exceeds this server's limit.";
@@ -55,6 +73,8 @@ pub(super) struct Fields {
     has_regular: bool,
     is_malformed: bool,
     refusal: Option<Box<HeadError>>,
+    /// Whether it may be for a forward proxy, so that its target names the host.
+    pub is_for_proxy: bool,
 }
 
 /// A request whose fields are valid.
@@ -81,6 +101,7 @@ impl Fields {
             has_regular: false,
             is_malformed: false,
             refusal: None,
+            is_for_proxy: false,
         }
     }
 
@@ -152,6 +173,13 @@ impl Fields {
             self.is_malformed = true;
             return;
         }
+        if name == b"host" {
+            self.is_malformed |= self.table.contains(b"Host") || !is_authority(value);
+        }
+        if name == b"http2-settings" {
+            // It is of an upgrade from HTTP/1.1.
+            return;
+        }
         if self.limits.fields != 0 && self.count > self.limits.fields {
             let message = "Number of request headers exceeds LimitRequestFields";
             let error = HeadError::new(431, 563, LogLevel::Info, message);
@@ -191,6 +219,11 @@ impl Fields {
         if is_extended {
             method = self.make_upgrade(websocket_key);
         }
+        if is_extended && announced.is_some() {
+            // What follows would be no body, and no part of the WebSocket either.
+            let message = "a CONNECT that announces a body";
+            self.refuse(HeadError::new(400, 10460, LogLevel::Debug, message));
+        }
         if method != b"CONNECT" && self.authority.is_none() && !self.table.contains(b"Host") {
             return None;
         }
@@ -216,11 +249,12 @@ impl Fields {
         }
         let mut head = Box::new(RequestHead::new());
         let made = head.set_streamed(&method, &target, self.table, &self.limits, options);
-        let is_http = |scheme: &Vec<u8>| {
-            scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
-        };
         let has_scheme = self.scheme.is_none_or(|scheme| is_http(&scheme));
         let mut refusal = self.refusal.or(made.err());
+        if let Some(error) = refusal.as_mut().filter(|error| error.log_number == JOINED_TOO_LARGE) {
+            // In HTTP/1 it is a 400.
+            error.status = 431;
+        }
         if !has_scheme && refusal.is_none() {
             let message = "the scheme of the request is neither http nor https";
             refusal = Some(HeadError::new(400, 10379, LogLevel::Debug, message));
@@ -246,8 +280,8 @@ impl Fields {
 
     /// What stands between method and version in a request line.
     fn target(&mut self, method: &[u8]) -> Option<Vec<u8>> {
-        let has_valid_host = |host: &Vec<u8>| host.iter().all(|byte| is_of_authority(*byte));
-        if !is_token_string(method) || !self.authority.as_ref().is_none_or(has_valid_host) {
+        let has_valid_host = self.authority.as_deref().is_none_or(is_authority);
+        if !is_token_string(method) || !has_valid_host {
             return None;
         }
         if self.protocol.is_some() && method != b"CONNECT" {
@@ -257,14 +291,30 @@ impl Fields {
             let is_plain = self.scheme.is_none() && self.path.is_none();
             return self.authority.take().filter(|_| is_plain);
         }
-        self.scheme.as_ref()?;
+        let scheme = self.scheme.as_ref().filter(|scheme| is_scheme(scheme))?;
         let path = self.path.take()?;
-        let is_valid = path.starts_with(b"/") || path == b"*" && method == b"OPTIONS";
-        (is_valid && path.iter().all(|byte| is_visible(*byte))).then_some(path)
+        let is_of_server = path == b"*" && method == b"OPTIONS";
+        let is_valid = path.starts_with(b"/") || is_of_server;
+        if !is_valid || !path.iter().all(|byte| is_visible(*byte)) {
+            return None;
+        }
+        if is_of_server || !self.is_for_proxy && is_http(scheme) {
+            return Some(path);
+        }
+        // A proxy learns by the target that it is one.
+        let authority = self.authority.as_deref().or_else(|| self.table.get(b"Host"))?;
+        Some([scheme, &b"://"[..], authority, &path].concat())
     }
 
-    /// The fields behind a body; `None` if they are malformed.
-    pub fn into_trailers(self) -> Option<Table> {
+    /// The fields behind a body of so many bytes, whose length the head may have announced; `None`
+    /// if they are malformed.
+    pub fn into_trailers(mut self, received: u64, announced: Option<u64>) -> Option<Table> {
+        let has_length = |length| announced.is_none() && decimal(length) == Some(received);
+        if !self.table.get_all(b"Content-Length").all(has_length) {
+            return None;
+        }
+        let is_kept = |name: &[u8]| !NOT_BEHIND_BODIES.contains(&name);
+        self.table.retain(|name, _| is_kept(name));
         let has_pseudo = [&self.method, &self.scheme, &self.authority, &self.path, &self.protocol]
             .into_iter()
             .any(Option::is_some);
@@ -273,92 +323,25 @@ impl Fields {
     }
 }
 
-/// The fields of a response, or those behind its body, while they are decoded.
-pub(super) struct ResponseFields {
-    limits: HeadLimits,
-    table: Table,
-    status: Option<u16>,
-    bytes: usize,
-    count: usize,
-    has_regular: bool,
-    is_malformed: bool,
+/// Whether a text may be an authority, by its bytes (RFC 3986 section 3.2).
+fn is_authority(text: &[u8]) -> bool {
+    let is_of_one =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%[]".contains(byte);
+    !text.is_empty() && text.iter().all(is_of_one)
 }
 
-/// A response whose fields are valid.
-pub(super) struct Found {
-    /// 0 of trailer fields.
-    pub status: u16,
-    pub fields: Table,
-    /// The length that it announces, bytes.
-    pub announced: Option<u64>,
+/// Whether a text is a scheme (RFC 3986 section 3.1).
+fn is_scheme(text: &[u8]) -> bool {
+    let is_of_one = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_of_one)
 }
 
-impl ResponseFields {
-    pub fn new(limits: HeadLimits) -> ResponseFields {
-        ResponseFields {
-            limits,
-            table: Table::new(),
-            status: None,
-            bytes: 0,
-            count: 0,
-            has_regular: false,
-            is_malformed: false,
-        }
-    }
-
-    /// Takes a field; false if it is time to give up. Beyond a limit nothing is kept.
-    pub fn take(&mut self, name: &[u8], value: &[u8]) -> bool {
-        self.bytes += name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
-        self.count += 1;
-        let limit = list_bytes(&self.limits);
-        let is_too_many = self.limits.fields != 0 && self.count > self.limits.fields;
-        if self.bytes > limit || is_too_many {
-            (self.table, self.is_malformed) = (Table::new(), true);
-            return self.bytes <= limit * REFUSED_TIMES;
-        }
-        if name.starts_with(b":") {
-            let status = decimal(value).and_then(|status| u16::try_from(status).ok());
-            let status = status.filter(|status| (100..=999).contains(status) && value.len() == 3);
-            let is_status = name == b":status" && status.is_some() && self.status.is_none();
-            self.is_malformed |= !is_status || self.has_regular;
-            self.status = status;
-            return true;
-        }
-        self.has_regular = true;
-        let value = trim_blanks(value);
-        let is_valid_name = is_token_string(name) && !name.iter().any(u8::is_ascii_uppercase);
-        let is_valid_value = value.iter().all(|byte| is_field_content(*byte));
-        if !is_valid_name || !is_valid_value || OF_CONNECTION.contains(&name) {
-            self.is_malformed = true;
-            return true;
-        }
-        self.table.add(&camel_case(name), value);
-        true
-    }
-
-    /// The response, or trailer fields; `None` if it is malformed (RFC 9113 section 8.1.1).
-    pub fn finish(self, is_trailers: bool) -> Option<Found> {
-        if self.is_malformed || self.status.is_some() == is_trailers {
-            return None;
-        }
-        let mut lengths = self.table.get_all(b"Content-Length");
-        let announced = match (lengths.next(), lengths.next()) {
-            (None, _) => None,
-            (Some(length), None) => Some(decimal(length)?),
-            (Some(_), Some(_)) => return None,
-        };
-        drop(lengths);
-        Some(Found { status: self.status.unwrap_or(0), fields: self.table, announced })
-    }
-}
-
-/// Whether an authority may have this byte (RFC 3986 section 3.2).
-fn is_of_authority(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%[]".contains(&byte)
+fn is_http(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
 /// The usual way to write a name in HTTP/1: programs and logs expect it.
-fn camel_case(name: &[u8]) -> Vec<u8> {
+pub(super) fn camel_case(name: &[u8]) -> Vec<u8> {
     let mut before = b'-';
     name.iter()
         .map(|byte| {

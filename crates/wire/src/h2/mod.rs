@@ -16,6 +16,7 @@ mod frame;
 pub mod hpack;
 mod ledger;
 mod receive;
+mod response_fields;
 mod send;
 mod settings;
 mod stream;

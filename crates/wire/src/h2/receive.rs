@@ -258,6 +258,7 @@ impl Connection {
         let mut fields = Fields::new(self.limits.head);
         let decoded = self.decoder.decode(block, |name, value| fields.take(name, value));
         match decoded {
+        fields.is_for_proxy = self.limits.is_forward_proxy;
             Ok(()) => {}
             Err(HpackError::Refused) => {
                 return Err(Failure(Code::ENHANCE_YOUR_CALM, "too many header fields"));
@@ -315,17 +316,27 @@ impl Connection {
         let Some(stream) = self.find(id) else {
             // The stream was reset here, and the client did not know.
             return self.pay(ledger::Event::Frame);
+        let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
+        let most = self.limits.heads_bytes;
         };
         if !stream.peer_may_send() {
             return self.stream_error(id, Code::STREAM_CLOSED);
         }
-        let is_short = stream.announced.is_some_and(|announced| stream.received != announced);
-        let Some(fields) = fields.into_trailers().filter(|_| ends && !is_short) else {
+        // They are kept as long as the head.
+        let bytes = fields.bytes();
+        if held > stream.head_bytes && held + bytes > most {
+            return self.stream_error(id, Code::ENHANCE_YOUR_CALM);
+        }
+        let (received, announced) = (stream.received, stream.announced);
+        let is_short = announced.is_some_and(|announced| received != announced);
+        let fields = fields.into_trailers(received, announced);
+        let Some(fields) = fields.filter(|_| ends && !is_short) else {
             return self.stream_error(id, Code::PROTOCOL_ERROR);
         };
         stream.end_peer();
         self.events.push_back(Event::Trailers { stream: id, fields });
         Ok(())
+        stream.head_bytes += bytes;
     }
 }
 

@@ -39,7 +39,7 @@ fn resets_that_the_client_provokes() {
     let mut client = Client::new(Limits::default());
     let count = repeat(&mut client, |client, count| {
         client.request(count * 2 + 1, GET, false);
-        client.frame(kind::WINDOW_UPDATE, 0, count * 2 + 1, &[0; 4]);
+        client.frame(kind::WINDOW_UPDATE, 0, count * 2 + 1, &[0x7f, 0xff, 0xff, 0xff]);
         serve(client);
     });
     assert!(count <= 201, "{count}");
@@ -123,6 +123,28 @@ fn heads_of_many_requests_together() {
         opened += u32::from(client.sent().is_empty());
     }
     assert_eq!(opened, 3);
+}
+
+#[test]
+fn trailers_of_many_requests_together() {
+    let mut client = Client::new(Limits { heads_bytes: 1000, ..Limits::default() });
+    let long = "x".repeat(100);
+    for stream in [1, 3] {
+        client.request(stream, GET, false);
+    }
+    // 158 bytes of each head, and 532 of trailers: those of the second are too much.
+    let trailers = [("a", long.as_str()); 4];
+    client.request(1, &trailers, true);
+    assert!(client.sent().is_empty());
+    client.request(3, &trailers, true);
+    assert_eq!(client.reset_of(3), Some(Code::ENHANCE_YOUR_CALM));
+    client.server.release(1);
+    client.server.release(3);
+    client.sent();
+    // A single request may have more.
+    client.request(5, GET, false);
+    client.request(5, &[("a", long.as_str()); 9], true);
+    assert!(client.sent().is_empty());
 }
 
 #[test]
