@@ -19,6 +19,9 @@ pub struct Http2 {
     pub stream_timeout: Option<Duration>,
     /// Bytes of random padding: up to a power of two (`H2Padding`).
     pub padding_bits: u8,
+    /// Whether requests name their host in the target, as a forward proxy needs it
+    /// (`H2ProxyRequests`).
+    pub is_forward_proxy: bool,
     /// Whether WebSockets may use a stream (`H2WebSockets`).
     pub has_websockets: bool,
 }
@@ -33,6 +36,7 @@ impl Default for Http2 {
             upgrade: None,
             stream_timeout: None,
             padding_bits: 0,
+            is_forward_proxy: false,
             has_websockets: false,
         }
     }

@@ -62,6 +62,7 @@ fn limits(info: &ConnectionInfo) -> Limits {
         data_bytes: if http2.data_bytes == 0 { most } else { http2.data_bytes.min(most) },
         padding_bits: http2.padding_bits,
         has_websockets: http2.has_websockets,
+        is_forward_proxy: http2.is_forward_proxy,
         head,
         ..Limits::default()
     }

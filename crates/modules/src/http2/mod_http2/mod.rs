@@ -51,6 +51,8 @@ server::config! {
         pub upgrade: Setting<bool>,
         /// `H2StreamTimeout`
         pub stream_timeout: Setting<Duration>,
+        /// `H2ProxyRequests`
+        pub proxy_requests: Setting<bool>,
         /// `H2Padding`
         pub padding_bits: Setting<u8>,
         /// `H2WebSockets`
@@ -72,6 +74,7 @@ fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
         direct: config.direct.get().copied(),
         upgrade: config.upgrade.get().copied(),
         stream_timeout: config.stream_timeout.get().copied(),
+        is_forward_proxy: config.proxy_requests.or(default.is_forward_proxy),
         padding_bits: config.padding_bits.or(default.padding_bits),
         has_websockets: config.websockets.or(default.has_websockets),
     })

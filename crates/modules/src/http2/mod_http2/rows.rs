@@ -240,12 +240,15 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     .state(State::Accepted("records are as large as what is sent at a time")),
     Row::<Http2Module>::new(
         "H2ProxyRequests",
-        Takes::One(|_, arg| on_off(arg).map(drop)),
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            cx.server().proxy_requests.set(on);
+            Ok(())
+        }),
         "on|off",
         "Sets whether a forward proxy accepts HTTP/2.",
     )
-    .default("off")
-    .state(State::Accepted("requests name their host, whatever proxy they are for")),
+    .default("off"),
     Row::<Http2Module>::new(
         "H2WebSockets",
         Takes::One(|cx, arg| {
