@@ -318,7 +318,7 @@ impl Request {
         self.env.set(b"H2_PUSHED", b"");
         self.env.set(b"H2_PUSHED_ON", b"");
         self.env.set(b"H2_STREAM_ID", digits.format(stream).as_bytes());
-        let tag = format!("{}-{stream}", self.connection.id);
+        let tag = format!("{}-{}-{stream}", std::process::id(), self.connection.id);
         self.env.set(b"H2_STREAM_TAG", tag.as_bytes());
     }
 

@@ -36,6 +36,7 @@ mod handover;
 mod hostile;
 mod htaccess;
 mod http2;
+mod http2_bodies;
 mod http2_tunnels;
 mod identity;
 mod idle;

@@ -67,6 +67,8 @@ pub enum Event {
         refusal: Option<Box<HeadError>>,
         /// Whether it has no body.
         ends: bool,
+        /// Bytes of the frames that its head came in.
+        bytes: usize,
     },
     /// A piece of a request's body. Tell [`Connection::taken`] once it is no longer needed.
     Data {
@@ -163,6 +165,8 @@ pub struct Connection {
     /// The streams that were reset here.
     pub(super) reset: VecDeque<StreamId>,
     pub(super) block: Option<Block>,
+    /// Bytes of the frames of the last block.
+    pub(super) block_frames_bytes: usize,
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
     /// The peer's settings.
@@ -202,6 +206,7 @@ impl Connection {
             seen: 0,
             reset: VecDeque::new(),
             block: None,
+            block_frames_bytes: 0,
             decoder: Decoder::new(),
             encoder: Encoder::new(),
             peer: Settings::default(),
@@ -324,15 +329,15 @@ impl Connection {
         key
     }
 
-    /// Returns what was received and is not needed to the connection's window.
-    pub(super) fn return_to_connection(&mut self, bytes: usize) {
-        if let Some(grant) = self.receive_window.give_back(bytes) {
-            frame::write_window(0, grant, &mut self.output);
-        }
     /// Whether the peer may send bytes of bodies, and how often that has begun.
     pub fn has_room_for_bodies(&self) -> Option<u32> {
         self.receive_window.is_open().then_some(self.receive_window.openings())
     }
 
+    /// Returns what was received and is not needed to the connection's window.
+    pub(super) fn return_to_connection(&mut self, bytes: usize) {
+        if let Some(grant) = self.receive_window.give_back(bytes) {
+            frame::write_window(0, grant, &mut self.output);
+        }
     }
 }

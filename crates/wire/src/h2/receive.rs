@@ -192,6 +192,7 @@ impl Connection {
         if head.stream.is_multiple_of(2) {
             return protocol("HEADERS on a stream of the server");
         }
+        self.block_frames_bytes = frame::HEAD_BYTES + head.length;
         let Some(mut block) = frame::without_padding(head, payload) else {
             return protocol("invalid padding");
         };
@@ -232,6 +233,7 @@ impl Connection {
         let Some(mut block) = self.block.take_if(|block| block.stream == head.stream) else {
             return protocol("unexpected CONTINUATION");
         };
+        self.block_frames_bytes += frame::HEAD_BYTES + head.length;
         block.bytes.extend_from_slice(payload);
         block.frames += 1;
         let needed = block.bytes.len() / frame::PAYLOAD_BYTES;
@@ -256,9 +258,9 @@ impl Connection {
     ) -> Outcome {
         let Some(options) = options else { return self.response(id, ends, block) };
         let mut fields = Fields::new(self.limits.head);
+        fields.is_for_proxy = self.limits.is_forward_proxy;
         let decoded = self.decoder.decode(block, |name, value| fields.take(name, value));
         match decoded {
-        fields.is_for_proxy = self.limits.is_forward_proxy;
             Ok(()) => {}
             Err(HpackError::Refused) => {
                 return Err(Failure(Code::ENHANCE_YOUR_CALM, "too many header fields"));
@@ -305,7 +307,8 @@ impl Connection {
         let fields::Request { head, refusal, .. } = request;
         let early = self.early_priorities.iter().position(|(of, _)| *of == id);
         let early = early.and_then(|at| self.early_priorities.remove(at));
-        self.events.push_back(Event::Request { stream: id, head, refusal, ends });
+        let bytes = self.block_frames_bytes;
+        self.events.push_back(Event::Request { stream: id, head, refusal, ends, bytes });
         if let Some((_, priority)) = early {
             self.events.push_back(Event::Priority { stream: id, priority });
         }
@@ -313,11 +316,11 @@ impl Connection {
     }
 
     fn trailers(&mut self, id: StreamId, ends: bool, fields: Fields) -> Outcome {
+        let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
+        let most = self.limits.heads_bytes;
         let Some(stream) = self.find(id) else {
             // The stream was reset here, and the client did not know.
             return self.pay(ledger::Event::Frame);
-        let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
-        let most = self.limits.heads_bytes;
         };
         if !stream.peer_may_send() {
             return self.stream_error(id, Code::STREAM_CLOSED);
@@ -333,10 +336,10 @@ impl Connection {
         let Some(fields) = fields.filter(|_| ends && !is_short) else {
             return self.stream_error(id, Code::PROTOCOL_ERROR);
         };
+        stream.head_bytes += bytes;
         stream.end_peer();
         self.events.push_back(Event::Trailers { stream: id, fields });
         Ok(())
-        stream.head_bytes += bytes;
     }
 }
 

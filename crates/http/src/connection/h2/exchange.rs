@@ -118,7 +118,6 @@ impl Exchange {
         if let Some(value) = request.head.headers_in.get(b"Priority") {
             stream.priority.set(Priority::parse(value));
         }
-        request.traffic.bytes_in = request.head.request_line.len() as u64 + stream.received.get();
         let unhosted = match refusal {
             Some(error) => Some(Unhosted::Invalid(error)),
             None => found.err(),

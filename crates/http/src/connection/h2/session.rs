@@ -333,8 +333,9 @@ impl Session {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Request { stream: id, head, refusal, ends } => {
+            Event::Request { stream: id, head, refusal, ends, bytes } => {
                 let stream = self.open(id, ends);
+                stream.received.set(bytes as u64);
                 self.begin(exchange::serve(stream, head, refusal));
             }
             Event::Data { stream: id, bytes, ends } => match self.shared.stream(id) {

@@ -88,6 +88,15 @@ fn malformed_requests_are_reset() {
         &GET[..3],
         &[GET, &[("a", "b\x01")]].concat(),
         &[(":method", "CONNECT"), GET[1], GET[2], GET[3]],
+        &[GET[0], GET[1], GET[2], (":authority", ""), ("host", "host")],
+        &[&GET[..3], &[("host", "a"), ("host", "a")]].concat(),
+        &[GET, &[("host", "a"), ("host", "a")]].concat(),
+        &[&GET[..3], &[("host", "a b")]].concat(),
+        &[&GET[..3], &[("host", "")]].concat(),
+        &[GET, &[("host", "")]].concat(),
+        &[GET[0], (":scheme", "ht tp"), GET[2], GET[3]],
+        &[GET[0], (":scheme", "1a"), GET[2], GET[3]],
+        &[GET[0], (":scheme", ""), GET[2], GET[3]],
     ];
     for (index, fields) in cases.iter().enumerate() {
         let mut client = Client::new(Limits::default());
@@ -106,6 +115,7 @@ fn some_requests_are_refused_by_a_response() {
         (&[GET[0], GET[1], (":path", &long), GET[3]], 414),
         (&[GET, &[("name", &long)]].concat(), 431),
         (&[GET, &[("a", "1"), ("b", "2"), ("a", "3")]].concat(), 431),
+        (&[GET, &[("a", &long[..60]), ("a", &long[..60])]].concat(), 431),
     ];
     for (fields, status) in cases {
         let mut limits = Limits::default();
@@ -119,6 +129,72 @@ fn some_requests_are_refused_by_a_response() {
     let mut client = Client::new(Limits::default());
     client.request(1, &[GET, &[("a", "b"); 201]].concat(), true);
     assert_eq!(client.reset_of(1), Some(Code::ENHANCE_YOUR_CALM));
+}
+
+#[test]
+fn the_settings_of_an_upgrade_are_no_field() {
+    let mut client = Client::new(Limits::default());
+    client.request(1, &[GET, &[("http2-settings", "AAMA")]].concat(), true);
+    assert!(!only_request(&mut client).0.headers.contains(b"HTTP2-Settings"));
+}
+
+#[test]
+fn a_web_socket_announces_no_body() {
+    let mut client = Client::new(Limits { has_websockets: true, ..Limits::default() });
+    let connect = [(":method", "CONNECT"), (":protocol", "websocket"), GET[1], GET[2], GET[3]];
+    client.request(1, &connect, false);
+    assert_eq!(only_request(&mut client).1, None);
+    client.request(3, &[&connect[..], &[("content-length", "3")]].concat(), false);
+    assert_eq!(only_request(&mut client).1, Some(400));
+}
+
+#[test]
+fn a_request_for_a_proxy_names_its_host() {
+    let mut client = Client::new(Limits { is_forward_proxy: true, ..Limits::default() });
+    client.request(1, GET, true);
+    assert_eq!(only_request(&mut client).0.line(), b"GET http://host/a?b HTTP/2.0");
+    client.request(3, &[&GET[..3], &[("host", "other")]].concat(), true);
+    assert_eq!(only_request(&mut client).0.line(), b"GET http://other/a?b HTTP/2.0");
+    let options = [(":method", "OPTIONS"), GET[1], (":path", "*"), GET[3]];
+    client.request(5, &options, true);
+    assert_eq!(only_request(&mut client).0.line(), b"OPTIONS * HTTP/2.0");
+}
+
+#[test]
+fn the_frames_of_a_head_are_counted() {
+    let mut client = Client::new(Limits::default());
+    let block = client.block(GET);
+    client.frame(kind::HEADERS, flag::END_STREAM, 1, &block[..5]);
+    client.frame(kind::CONTINUATION, flag::END_HEADERS, 1, &block[5..]);
+    match client.server.next_event() {
+        Some(Event::Request { bytes, .. }) => assert_eq!(bytes, block.len() + 2 * 9),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn trailers_have_no_effect_on_what_is_over() {
+    let mut client = Client::new(Limits::default());
+    client.request(1, GET, false);
+    only_request(&mut client);
+    client.frame(kind::DATA, 0, 1, b"abc");
+    client.server.next_event();
+    let trailers = [("x", "1"), ("host", "a"), ("range", "bytes=0-"), ("content-length", "3")];
+    client.request(1, &trailers, true);
+    match client.server.next_event() {
+        Some(Event::Trailers { fields, .. }) => {
+            assert_eq!(fields.iter().collect::<Vec<_>>(), [(&b"X"[..], &b"1"[..])]);
+        }
+        other => panic!("{other:?}"),
+    }
+    // A length that is wrong, or was known.
+    let known = [GET, &[("content-length", "3")]].concat();
+    for (stream, head, length) in [(3, GET, "4"), (5, GET, "x"), (7, &known[..], "3")] {
+        client.request(stream, head, false);
+        client.frame(kind::DATA, 0, stream, b"abc");
+        client.request(stream, &[("content-length", length)], true);
+        assert_eq!(client.reset_of(stream), Some(Code::PROTOCOL_ERROR));
+    }
 }
 
 #[test]
