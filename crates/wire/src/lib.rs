@@ -20,6 +20,7 @@ pub mod field_lines;
 pub mod ftp;
 pub mod h2;
 pub mod host;
+pub mod link;
 pub mod list;
 pub mod memcache;
 pub mod method;

@@ -174,6 +174,9 @@ pub struct Connection {
     pub(super) receive_window: ReceiveWindow,
     pub(super) send_window: SendWindow,
     pub(super) ledger: Ledger,
+    /// The last stream that a server has begun, and how many of these are here.
+    pub(super) last_pushed: StreamId,
+    pub(super) pushed: usize,
     /// Priorities of requests that are yet to come.
     pub(super) early_priorities: VecDeque<(StreamId, Priority)>,
     pub(super) events: VecDeque<Event>,
@@ -213,6 +216,8 @@ impl Connection {
             receive_window: ReceiveWindow::new(limits.connection_window_bytes.max(INITIAL_BYTES)),
             send_window: SendWindow::new(INITIAL_BYTES),
             ledger: Ledger::new(now_ms),
+            last_pushed: 0,
+            pushed: 0,
             early_priorities: VecDeque::new(),
             events: VecDeque::new(),
             goaway: None,
@@ -280,10 +285,16 @@ impl Connection {
         self.streams.get_mut(at)
     }
 
+    /// Adds a stream.
+    pub(super) fn insert(&mut self, stream: Stream) {
+        let at = self.streams.partition_point(|other| other.id < stream.id);
+        self.streams.insert(at, stream);
+    }
+
     /// Ends the connection.
     pub fn fail(&mut self, Failure(code, why): Failure) {
         if self.failure.is_none() {
-            // A server begins no streams.
+            // A client accepts no streams of the server.
             let last = if self.is_client { 0 } else { self.last };
             frame::write_goaway(last, code, why, &mut self.output);
             self.failure = Some(Failure(code, why));

@@ -66,7 +66,9 @@ impl Connection {
             let code = frame::number(payload).map_or(Code::NO_ERROR, Code);
             self.events.push_back(Event::Reset { stream: head.stream, code });
         }
-        self.pay(ledger::Event::Reset)
+        // A client that has what is pushed, or does not want it, says so.
+        let is_pushed = head.stream.is_multiple_of(2);
+        self.pay(if is_pushed { ledger::Event::Frame } else { ledger::Event::Reset })
     }
 
     pub(super) fn settings(&mut self, head: Head, payload: &[u8]) -> Outcome {

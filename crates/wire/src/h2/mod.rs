@@ -15,6 +15,7 @@ mod fields;
 mod frame;
 pub mod hpack;
 mod ledger;
+mod push;
 mod receive;
 mod response_fields;
 mod send;
@@ -30,6 +31,7 @@ pub use code::Code;
 pub use connection::{Connection, Event, Failure, Limits};
 pub use frame::PREFACE;
 pub use ledger::Ledger;
+pub use push::Promise;
 
 /// The number of a stream; the client's are odd.
 pub type StreamId = u32;

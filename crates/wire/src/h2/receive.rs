@@ -116,7 +116,8 @@ impl Connection {
 
     /// Whether no frame but HEADERS and PRIORITY may be received on this stream yet.
     pub(super) fn is_unused(&self, id: StreamId) -> bool {
-        id > self.seen || id.is_multiple_of(2)
+        let last = if id.is_multiple_of(2) { self.last_pushed } else { self.seen };
+        id > last
     }
 
     /// Whether a stream is above the last one that is served: the client did not know.
@@ -276,8 +277,8 @@ impl Connection {
             return self.trailers(id, ends, fields);
         }
         self.last = id;
-        let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
-        let is_full = self.streams.len() >= self.limits.streams as usize;
+        let held = self.held_bytes();
+        let is_full = self.streams.len() - self.pushed >= self.limits.streams as usize;
         let is_too_much = held > 0 && held + fields.bytes() > self.limits.heads_bytes;
         if fields.is_excessive() {
             return self.stream_error(id, Code::ENHANCE_YOUR_CALM);
@@ -286,6 +287,11 @@ impl Connection {
             return self.stream_error(id, Code::REFUSED_STREAM);
         }
         self.begun(id, ends, fields, options)
+    }
+
+    /// Bytes of the heads of all current requests.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.streams.iter().map(|stream| stream.head_bytes).sum()
     }
 
     fn begun(
@@ -303,7 +309,7 @@ impl Connection {
         let state = if ends { State::PeerEnded } else { State::Open };
         let window = SendWindow::new(self.peer.initial_window_bytes);
         let stream = Stream::new(id, state, window, self.limits.window_bytes);
-        self.streams.push(Stream { announced: request.announced, head_bytes, ..stream });
+        self.insert(Stream { announced: request.announced, head_bytes, ..stream });
         let fields::Request { head, refusal, .. } = request;
         let early = self.early_priorities.iter().position(|(of, _)| *of == id);
         let early = early.and_then(|at| self.early_priorities.remove(at));

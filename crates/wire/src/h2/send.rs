@@ -39,6 +39,8 @@ pub(super) enum Start<'a> {
     Pseudo(&'a [(&'a [u8], &'a [u8])]),
     /// With a field: it is one of trailers.
     Trailers,
+    /// With the pseudo-header fields of a request whose response is pushed on this stream.
+    Promise(StreamId, &'a [(&'a [u8], &'a [u8])]),
 }
 
 impl Connection {
@@ -82,13 +84,17 @@ impl Connection {
         let out = &mut self.output;
         let begin = out.len();
         let end_stream = if ends { flag::END_STREAM } else { 0 };
-        let head =
-            Head { length: 0, kind: kind::HEADERS, flags: flag::END_HEADERS | end_stream, stream };
+        let is_promise = matches!(start, Start::Promise(..));
+        let kind = if is_promise { kind::PUSH_PROMISE } else { kind::HEADERS };
+        let head = Head { length: 0, kind, flags: flag::END_HEADERS | end_stream, stream };
         head.write(out);
+        if let Start::Promise(promised, _) = start {
+            out.extend_from_slice(&promised.to_be_bytes());
+        }
         self.encoder.begin(out);
         match start {
             Start::Status(status) => self.encoder.status(status, out),
-            Start::Pseudo(fields) => {
+            Start::Pseudo(fields) | Start::Promise(_, fields) => {
                 for (name, value) in fields {
                     self.encoder.field(name, value, indexing(name), out);
                 }
@@ -193,7 +199,8 @@ impl Connection {
         if let Some(stream) = self.find(id) {
             stream.end_own();
         }
-        if !self.is_client {
+        // Only what the client asked for is progress.
+        if !self.is_client && !id.is_multiple_of(2) {
             self.ledger.responded();
         }
     }
@@ -228,6 +235,7 @@ impl Connection {
     pub fn release(&mut self, id: StreamId) {
         let Ok(at) = self.streams.binary_search_by_key(&id, |stream| stream.id) else { return };
         let stream = self.streams.remove(at);
+        self.pushed -= usize::from(id.is_multiple_of(2));
         match stream.state {
             State::Closed => {}
             _ if self.is_client => self.write_reset(id, Code::CANCEL),

@@ -3,6 +3,7 @@
 mod attacks;
 mod client;
 mod flow;
+mod push;
 mod requests;
 
 use super::connection::{Connection, Event, Limits};
