@@ -32,7 +32,7 @@ fuzz_target!(|steps: Vec<Step>| {
         assert_eq!(server.receive(PREFACE, &options, 0), PREFACE.len());
         server.receive(&[0, 0, 0, 4, 0, 0, 0, 0, 0], &options, 0);
     }
-    let (mut open, mut untaken) = (Vec::new(), 0usize);
+    let (mut open, mut pushed, mut untaken) = (Vec::new(), Vec::new(), 0usize);
     for (kind, flags, stream, payload, how) in steps {
         let length = (payload.len() as u32).to_be_bytes();
         let [_, a, b, c] = length;
@@ -62,10 +62,32 @@ fuzz_target!(|steps: Vec<Step>| {
             }
         }
         if let Some(stream) = open.first().copied().filter(|_| how % 2 == 0) {
+            let pseudo: [(&[u8], &[u8]); 4] = [
+                (b":scheme", b"http"),
+                (b":authority", b"host"),
+                (b":path", &payload),
+                (b":method", b"GET"),
+            ];
+            let mut promised = Vec::new();
             for server in [&mut whole, &mut cut] {
+                let promise = server.promise(stream, &pseudo, &[], &options);
+                promised.push(promise.map(|promise| promise.stream));
                 server.respond(stream, 200, [(&b"name"[..], &payload[..])], how % 4 == 0);
                 server.send_data(stream, &payload, how % 8 == 2);
                 server.release(stream);
+            }
+            assert_eq!(promised[0], promised[1]);
+            if let Some(stream) = promised[0] {
+                pushed.push(stream);
+                assert!(pushed.len() <= STREAMS as usize);
+            }
+            if let Some(stream) = pushed.first().copied().filter(|_| how % 16 < 8) {
+                for server in [&mut whole, &mut cut] {
+                    server.respond(stream, 200, [], false);
+                    server.send_data(stream, &payload, true);
+                    server.release(stream);
+                }
+                pushed.remove(0);
             }
             open.remove(0);
             // What was not taken is lost with its stream.

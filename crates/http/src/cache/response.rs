@@ -124,6 +124,8 @@ pub struct CachedResponse {
     pub(super) has_conditions: bool,
     pub(super) modified: Option<i64>,
     pub(super) texts: Texts,
+    /// Whether early hints of its configuration precede it over HTTP/2.
+    pub(crate) has_early_hints: bool,
     /// Whether it is for HEAD.
     pub(super) header_only: bool,
     /// The parts of the request that it depends on.
@@ -167,6 +169,7 @@ impl CachedResponse {
             sent_modified: sent.modified,
             has_conditions: evaluated.is_some(),
             modified: evaluated.and_then(|evaluated| evaluated.modified),
+            has_early_hints: request.response.has_early_hints,
             header_only: request.head.header_only,
             inputs,
             authority: inputs.any(names).then(|| Authority::of(request, inputs)),

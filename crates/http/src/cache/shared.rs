@@ -92,7 +92,7 @@ impl CachedResponse {
         out.number(self.status.into());
         out.number(self.inputs.bits().into());
         out.number(self.body_bytes);
-        out.number(self.chunked.into());
+        out.number(u64::from(self.chunked) | u64::from(self.has_early_hints) << 1);
         out.option(self.authority.as_ref(), Writer::authority);
         out.number(self.has_conditions.into());
         for modified in [self.modified, self.sent_modified] {
@@ -126,7 +126,7 @@ impl CachedResponse {
         }
         let status = from.small()?;
         let inputs = Inputs::of_bits(from.small()?);
-        let (body_bytes, chunked) = (from.number()?, from.number()? != 0);
+        let (body_bytes, facts) = (from.number()?, from.number()?);
         let authority = from.option(Reader::authority)?;
         let has_conditions = from.number()? != 0;
         let mut modified = || Some(from.option(Reader::number)?.map(u64::cast_signed));
@@ -145,7 +145,8 @@ impl CachedResponse {
             timed,
             content: Content::Own,
             body_bytes,
-            chunked,
+            chunked: facts & 1 != 0,
+            has_early_hints: facts & 2 != 0,
             sent_modified,
             has_conditions,
             modified,

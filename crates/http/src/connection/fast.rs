@@ -56,6 +56,17 @@ impl Reply {
         self.part
     }
 
+    /// Whether its configuration declines pushes because of it.
+    pub(super) fn declines_pushes(&self) -> bool {
+        self.cached.plan.http2.declines_pushes
+    }
+
+    /// The lines of the response 103 that precedes it over HTTP/2.
+    pub(super) fn early_hints(&self) -> Option<&[u8]> {
+        let hints = self.cached.plan.http2.hints.as_deref();
+        hints.filter(|_| self.cached.has_early_hints)
+    }
+
     /// Whether the content has the heads of chunks.
     pub(super) fn is_chunked(&self) -> bool {
         self.cached.chunked

@@ -134,6 +134,7 @@ impl IdleConnection {
             stream: None,
             proxied: self.proxied,
             interim: Cell::default(),
+            pushing: Cell::default(),
         };
         let connection = Connection {
             engine,

@@ -365,6 +365,7 @@ fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo
         stream: None,
         proxied: None,
         interim: Cell::default(),
+        pushing: Cell::default(),
     }
 }
 

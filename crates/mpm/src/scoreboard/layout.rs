@@ -166,6 +166,8 @@ pub(super) struct LoopCells {
     pub writing: AtomicU64,
     pub closing: AtomicU64,
     pub resolving: AtomicU64,
+    pub http2: AtomicU64,
+    pub streams: AtomicU64,
     pub connection_accesses: AtomicU64,
     pub connection_bytes: AtomicU64,
     /// One more than the CPU that it last ran on; 0 if unknown.
@@ -232,6 +234,8 @@ impl LoopCells {
             &self.writing,
             &self.closing,
             &self.resolving,
+            &self.http2,
+            &self.streams,
             &self.connection_accesses,
             &self.connection_bytes,
             &self.cpu,

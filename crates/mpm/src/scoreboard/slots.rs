@@ -71,6 +71,10 @@ pub struct ConnectionGauges {
     pub closing: Gauge,
     /// Part of `writing`: waiting for a name server.
     pub resolving: Gauge,
+    /// Part of `open`: those of HTTP/2.
+    pub http2: Gauge,
+    /// The requests that these have.
+    pub streams: Gauge,
 }
 
 /// A loop's connections by state, at one moment.
@@ -88,6 +92,10 @@ pub struct ConnectionCounts {
     pub closing: u64,
     /// Part of `writing`: waiting for a name server.
     pub resolving: u64,
+    /// Part of `total`: those of HTTP/2.
+    pub http2: u64,
+    /// The requests that these have.
+    pub streams: u64,
 }
 
 impl ConnectionCounts {
@@ -97,7 +105,9 @@ impl ConnectionCounts {
                 .map(|cell| cell.load(Ordering::Relaxed));
         let keep_alive =
             total.saturating_sub(reading).saturating_sub(writing).saturating_sub(closing);
-        Self { total, reading, writing, keep_alive, closing, resolving }
+        let [http2, streams] =
+            [&cells.http2, &cells.streams].map(|cell| cell.load(Ordering::Relaxed));
+        Self { total, reading, writing, keep_alive, closing, resolving, http2, streams }
     }
 }
 
@@ -124,6 +134,8 @@ impl LoopSlot {
             writing: Gauge(&cells.writing),
             closing: Gauge(&cells.closing),
             resolving: Gauge(&cells.resolving),
+            http2: Gauge(&cells.http2),
+            streams: Gauge(&cells.streams),
         }
     }
 

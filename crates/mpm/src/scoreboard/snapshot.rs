@@ -409,6 +409,8 @@ mod tests {
         keep_alive: 0,
         closing: 0,
         resolving: 0,
+        http2: 0,
+        streams: 0,
     };
     const READING: ConnectionCounts = ConnectionCounts { total: 1, reading: 1, ..NONE };
     const WRITING: ConnectionCounts = ConnectionCounts { total: 1, writing: 1, ..NONE };
@@ -428,6 +430,8 @@ mod tests {
             keep_alive: one.keep_alive + other.keep_alive,
             closing: one.closing + other.closing,
             resolving: one.resolving + other.resolving,
+            http2: one.http2 + other.http2,
+            streams: one.streams + other.streams,
         }
     }
 

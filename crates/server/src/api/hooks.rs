@@ -6,6 +6,7 @@
 
 mod bound;
 mod echo;
+mod http2;
 mod phase;
 mod provider;
 mod step;
@@ -22,13 +23,11 @@ use crate::api::filter::{FilterDef, InputFilterDef};
 use crate::api::module::Module;
 use crate::config::build::Build;
 use crate::config::host::Server;
-use crate::config::registry::Registry;
 use crate::config::registry::Slots;
 use crate::engine::Engine;
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
 use crate::request::dump::Dump;
-use crate::request::http2::Http2;
 use crate::request::read_policy::ReadPolicy;
 
 use bound::BoundHook;
@@ -273,14 +272,6 @@ impl<'t, M: Module> Hooks<'t, M> {
         let slot = self.slot;
         self.table.read_policy = Some(Box::new(move |server| {
             server.get::<M::Server>(slot).map(ask).unwrap_or_default()
-        }));
-    }
-
-    /// Registers how a host speaks HTTP/2 (mod_http2).
-    pub fn http2(&mut self, ask: fn(&M::Server, &Registry) -> Option<Http2>) {
-        let slot = self.slot;
-        self.table.http2 = Some(Box::new(move |server, registry| {
-            server.get::<M::Server>(slot).and_then(|own| ask(own, registry))
         }));
     }
 

@@ -179,6 +179,16 @@ impl Connections {
         Doing::new(self.gauges.resolving)
     }
 
+    /// Counts a connection of HTTP/2.
+    pub fn http2(&self) -> Doing {
+        Doing::new(self.gauges.http2)
+    }
+
+    /// Counts a request of such a connection.
+    pub fn stream(&self) -> Doing {
+        Doing::new(self.gauges.streams)
+    }
+
     /// Counts a connection that is closing.
     pub fn closing(&self) -> Doing {
         Doing::new(self.gauges.closing)

@@ -26,6 +26,7 @@ use crate::config::host::Host;
 use crate::config::registry::{Registry, Slots};
 use crate::config::section::{Lifetime, Section, fresh_id};
 use crate::explain::Recorder;
+use crate::request::http2::Http2Dir;
 
 /// Most bytes of layers and plans that a loop caches; at the limit the cache is cleared. The size
 /// of each is measured when it is created.
@@ -83,6 +84,8 @@ pub struct Plan {
     pub satisfy_any: MethodSet,
     /// Whether all hooks of the log read the head alone: [`crate::api::hooks::Hooks::on_log`].
     pub log_reads_head_alone: bool,
+    /// What it says about responses over HTTP/2.
+    pub http2: Http2Dir,
     /// The hooks of all phases, one phase after the other.
     hooks: Box<[Rc<PlannedHook>]>,
     /// Where each phase's hooks end.
@@ -121,6 +124,7 @@ impl Plan {
         Plan {
             id: fresh_id(),
             log_reads_head_alone: of_log.all(|hook| hook.hook.reads_head_alone()),
+            http2: registry.hooks.http2_dir(&host.server, dir),
             server: host.server.clone(),
             dir: dir.clone(),
             satisfy_any: registry.hooks.satisfy_any(dir),

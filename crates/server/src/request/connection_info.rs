@@ -10,6 +10,7 @@ use rt::tls::CertificateDer;
 
 use crate::config::host::Host;
 use crate::phases::hostname::Names;
+use crate::request::http2::Pushing;
 
 /// A connection.
 pub struct ConnectionInfo {
@@ -43,6 +44,8 @@ pub struct ConnectionInfo {
     pub proxied: Option<Box<Proxied>>,
     /// Interim responses of the current request, as they are sent, that have not been sent yet.
     pub interim: Cell<Box<[u8]>>,
+    /// Pushed responses, as the current request sees them.
+    pub pushing: Cell<Pushing>,
 }
 
 /// The contents of a header of the PROXY protocol.

@@ -1,5 +1,6 @@
 //! How a host speaks HTTP/2 (mod_http2). The connection acts on it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of a host. A connection has those of the host of its address or handshake.
@@ -24,6 +25,57 @@ pub struct Http2 {
     pub is_forward_proxy: bool,
     /// Whether WebSockets may use a stream (`H2WebSockets`).
     pub has_websockets: bool,
+    /// Whether responses are pushed (`H2Push`).
+    pub pushes: bool,
+    /// How many pushed responses a connection remembers (`H2PushDiarySize`).
+    pub push_diary: usize,
+    /// The places of pushed responses, by media type or `*` (`H2PushPriority`).
+    pub push_places: Vec<(Box<[u8]>, PushPlace)>,
+    /// Whether responses 103 are sent (`H2EarlyHints`).
+    pub has_early_hints: bool,
+}
+
+impl Http2 {
+    /// The place of a pushed response of this media type, which may have parameters.
+    pub fn push_place(&self, media_type: &[u8]) -> PushPlace {
+        let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = essence.trim_ascii();
+        let find =
+            |wanted: &[u8]| self.push_places.iter().find(|(media_type, _)| **media_type == *wanted);
+        find(essence).or_else(|| find(b"*")).map_or(PushPlace::After, |(_, place)| *place)
+    }
+}
+
+/// When a pushed response is sent, compared to the one that has caused it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PushPlace {
+    /// `After`
+    After,
+    /// `Before`
+    Before,
+    /// `Interleaved`
+    Beside,
+}
+
+/// What a directory's configuration says about responses over HTTP/2.
+#[derive(Clone, Debug, Default)]
+pub struct Http2Dir {
+    /// Whether nothing is pushed because of them (`H2Push off`).
+    pub declines_pushes: bool,
+    /// The fields of a response 103 that precedes them, as lines (`H2PushResource`,
+    /// `H2EarlyHint`); none if there is no such response.
+    pub hints: Option<Arc<[u8]>>,
+}
+
+/// What a request knows of pushed responses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pushing {
+    /// Whether its client accepts any (`H2PUSH`).
+    pub is_accepted: bool,
+    /// Whether the configuration of its directory declines them.
+    pub is_declined: bool,
+    /// The stream because of which its own response is pushed.
+    pub by: Option<u32>,
 }
 
 impl Default for Http2 {
@@ -38,6 +90,10 @@ impl Default for Http2 {
             padding_bits: 0,
             is_forward_proxy: false,
             has_websockets: false,
+            pushes: true,
+            push_diary: 256,
+            push_places: Vec::new(),
+            has_early_hints: false,
         }
     }
 }

@@ -312,11 +312,17 @@ impl Request {
     pub fn tell_http2(&mut self) {
         let Some(stream) = self.connection.stream else { return };
         let mut digits = itoa::Buffer::new();
+        let pushing = self.connection.pushing.get();
+        let accepted: &[u8] = if pushing.is_accepted { b"on" } else { b"off" };
+        let (pushed, on): (&[u8], _) = match pushing.by {
+            Some(by) => (b"PUSHED", digits.format(by).as_bytes()),
+            None => (b"", &b""[..]),
+        };
         self.env.set(b"HTTP2", b"on");
-        self.env.set(b"H2PUSH", b"off");
-        self.env.set(b"H2_PUSH", b"off");
-        self.env.set(b"H2_PUSHED", b"");
-        self.env.set(b"H2_PUSHED_ON", b"");
+        self.env.set(b"H2PUSH", accepted);
+        self.env.set(b"H2_PUSH", accepted);
+        self.env.set(b"H2_PUSHED", pushed);
+        self.env.set(b"H2_PUSHED_ON", on);
         self.env.set(b"H2_STREAM_ID", digits.format(stream).as_bytes());
         let tag = format!("{}-{}-{stream}", std::process::id(), self.connection.id);
         self.env.set(b"H2_STREAM_TAG", tag.as_bytes());

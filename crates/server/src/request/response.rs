@@ -69,6 +69,8 @@ pub struct Response {
     pub reads_request: bool,
     /// What the handler, and the filters so far, have told of the body.
     pub told: Told,
+    /// Whether a response 103 of the configuration precedes it over HTTP/2.
+    pub has_early_hints: bool,
 }
 
 /// What is told of a body before a filter sees any of it, as far as filters depend on that.
@@ -111,6 +113,7 @@ impl Default for Response {
             is_one_brigade: false,
             reads_request: false,
             told: Told::Fields,
+            has_early_hints: false,
         }
     }
 }
@@ -149,7 +152,7 @@ impl Response {
             status, status_line, headers_out, err_headers_out, trailers_out, late_trailers,
             content_type, content_encoding, content_languages, body, tunnel, passing, mtime_us,
             bytes_sent, expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
-            is_raw, is_one_brigade, reads_request, told,
+            is_raw, is_one_brigade, reads_request, told, has_early_hints,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -164,5 +167,6 @@ impl Response {
         (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
         (*is_raw, *is_one_brigade, *reads_request) = (false, false, false);
         *told = Told::Fields;
+        *has_early_hints = false;
     }
 }

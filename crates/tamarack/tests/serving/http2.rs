@@ -149,7 +149,7 @@ pub fn site(name: &str) -> Site {
 
 /// Repeats a step until the server no longer takes it, at most `limit` times. Returns the number of
 /// streams that the server has begun to serve, by its GOAWAY.
-fn attack(http2: &mut Http2, limit: u32, mut step: impl FnMut(u32) -> Vec<u8>) -> u32 {
+pub(crate) fn attack(http2: &mut Http2, limit: u32, mut step: impl FnMut(u32) -> Vec<u8>) -> u32 {
     for count in 0..limit {
         if http2.send(&step(count)).is_err() {
             break;
@@ -263,7 +263,7 @@ fn trailer_fields_that_come_early_are_logged() {
 }
 
 /// Large windows for all streams and the connection.
-fn open_windows(site: &Site) -> Http2 {
+pub(crate) fn open_windows(site: &Site) -> Http2 {
     let mut http2 = Http2::with_settings(site, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
     http2.send(&frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000u32.to_be_bytes())).unwrap();
     http2

@@ -36,14 +36,15 @@ impl Connection {
             return frame_size("PRIORITY_UPDATE of a wrong size");
         };
         let id = u32::from_be_bytes(*id) & 0x7fff_ffff;
-        if head.stream != 0 || id.is_multiple_of(2) {
+        let is_pushed = id.is_multiple_of(2);
+        if head.stream != 0 || id == 0 || is_pushed && self.is_unused(id) {
             return protocol("invalid PRIORITY_UPDATE");
         }
         self.pay(ledger::Event::Frame)?;
         let priority = Priority::parse(value);
         if self.find(id).is_some() {
             self.events.push_back(Event::Priority { stream: id, priority });
-        } else if id > self.seen {
+        } else if !is_pushed && id > self.seen {
             self.early_priorities.retain(|(of, _)| *of != id);
             if self.early_priorities.len() == EARLY_PRIORITIES {
                 self.early_priorities.pop_front();

@@ -322,7 +322,7 @@ impl Connection {
     }
 
     fn trailers(&mut self, id: StreamId, ends: bool, fields: Fields) -> Outcome {
-        let held: usize = self.streams.iter().map(|stream| stream.head_bytes).sum();
+        let held = self.held_bytes();
         let most = self.limits.heads_bytes;
         let Some(stream) = self.find(id) else {
             // The stream was reset here, and the client did not know.

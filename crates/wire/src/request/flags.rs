@@ -41,6 +41,8 @@ flags! {
     TE = 16, "There is a `TE` field.";
     USER_AGENT = 17, "There is a `User-Agent` field.";
     TRAILER = 18, "There is a `Trailer` field.";
+    PRIORITY = 19, "There is a `Priority` field.";
+    ACCEPT_PUSH_POLICY = 20, "There is an `Accept-Push-Policy` field.";
 }
 
 impl HeadFlags {
@@ -104,6 +106,8 @@ fields! {
     EXPECT b"expect" EXPECT,
     COOKIE b"cookie" COOKIE,
     UPGRADE b"upgrade" UPGRADE,
+    PRIORITY b"priority" PRIORITY,
+    ACCEPT_PUSH_POLICY b"accept-push-policy" ACCEPT_PUSH_POLICY,
     TRAILER b"trailer" TRAILER,
     IF_MATCH b"if-match" CONDITIONAL,
     IF_RANGE b"if-range" CONDITIONAL,
@@ -140,6 +144,8 @@ mod tests {
             ("Cookie", HeadFlags::COOKIE),
             ("Upgrade", HeadFlags::UPGRADE),
             ("Trailer", HeadFlags::TRAILER),
+            ("Priority", HeadFlags::PRIORITY),
+            ("Accept-Push-Policy", HeadFlags::ACCEPT_PUSH_POLICY),
             ("If-Match", HeadFlags::CONDITIONAL),
             ("If-Range", HeadFlags::CONDITIONAL),
             ("If-None-Match", HeadFlags::CONDITIONAL),

@@ -8,28 +8,32 @@ use std::task::{Context, Poll};
 
 use rt::Pooled;
 use server::connection_info::{ConnectionInfo, KeepAlive};
+use server::engine::Doing;
 use server::errors;
 use server::filter;
 use server::hooks::{Phase, Verdict};
 use server::process;
 use server::request::{Request, Unhosted};
 use wire::priority::Priority;
-use wire::{HeadError, RequestHead};
+use wire::{HeadError, HeadFlags, RequestHead};
 
 use super::stream::Stream;
-use super::{request_body, respond, tunnel};
+use super::{push, request_body, respond, tunnel};
 use crate::cache::response::Fill;
 use crate::connection::fast::{self, FastPath};
 use crate::connection::{Active, Connection, fill, requests};
 use crate::respond::finish_headers;
 
 /// Releases a stream once its request has been served, even if that panics.
-struct Serving(Rc<Stream>);
+struct Serving {
+    stream: Rc<Stream>,
+    _counted: Doing,
+}
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let Stream { id, shared, .. } = &*self.0;
-        shared.streams.borrow_mut().retain(|stream| stream.id != *id);
+        let Stream { id, shared, .. } = &*self.stream;
+        shared.remove(*id);
         shared.protocol.borrow_mut().release(*id);
         shared.responses.set(shared.responses.get() + 1);
         shared.wake();
@@ -50,7 +54,9 @@ impl Exchange {
         let mut active = service.stream_actives.take(Active::new);
         active.head = head;
         let connection = Connection::without_stream(service, info(&stream));
-        Exchange { _serving: Serving(stream.clone()), stream, connection, active }
+        let _counted = stream.shared.service.connections.stream();
+        let _serving = Serving { stream: stream.clone(), _counted };
+        Exchange { _serving, stream, connection, active }
     }
 }
 
@@ -73,6 +79,7 @@ fn info(stream: &Stream) -> ConnectionInfo {
         stream: Some(stream.id),
         proxied: of.proxied.clone(),
         interim: Cell::default(),
+        pushing: Cell::default(),
     }
 }
 
@@ -102,22 +109,25 @@ pub(super) async fn upgraded(
     for name in [&b"Upgrade"[..], b"Connection", b"HTTP2-Settings"] {
         request.head.headers_in.unset(name);
     }
+    request.head.flags.unset(HeadFlags::UPGRADE);
+    push::begin(&exchange.stream, &request);
     exchange.full(request, Verdict::Ok, Fill::None).await;
     exchange.active.reset();
 }
 
 impl Exchange {
     async fn serve(&mut self, refusal: Option<Box<HeadError>>) {
-        let engine = self.connection.engine.clone();
-        let _writing = engine.connections.writing();
         let Exchange { stream, connection, active, .. } = self;
         let active: &mut Active = active;
         let mut request = requests::blank(connection, active);
         let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
         request.take_head(&mut active.head);
-        if let Some(value) = request.head.headers_in.get(b"Priority") {
+        if request.head.flags.has(HeadFlags::PRIORITY)
+            && let Some(value) = request.head.headers_in.get(b"Priority")
+        {
             stream.priority.set(Priority::parse(value));
         }
+        push::begin(stream, &request);
         let unhosted = match refusal {
             Some(error) => Some(Unhosted::Invalid(error)),
             None => found.err(),
@@ -166,6 +176,7 @@ impl Exchange {
     async fn full(&mut self, mut request: Pooled<Request>, verdict: Verdict, fill: Fill) {
         let Exchange { stream, connection, active, .. } = self;
         request_body::attach(stream, &active.head, &mut request);
+        push::keep_origin(stream, &request);
         let verdict = match verdict {
             Verdict::Ok => {
                 let info = connection.info.clone();
@@ -178,7 +189,7 @@ impl Exchange {
             request.depends.pure &= errors::is_reusable(&request, status);
             errors::die(&mut request, status).await;
         }
-        let is_websocket = request.head.headers_in.contains(b"Upgrade");
+        let is_websocket = request.head.flags.has(HeadFlags::UPGRADE);
         if is_websocket && let Some(tunnel) = request.response.tunnel.take() {
             let outcome = tunnel::run(stream, &mut request, *tunnel).await;
             let has_log = !request.plan.phase(Phase::LogTransaction).is_empty();
@@ -249,7 +260,7 @@ fn poll_with_interim<F: Future>(
     let polled = work.poll(cx);
     let waiting = info.interim.take();
     if !waiting.is_empty() {
-        respond::interim(stream, &waiting);
+        respond::interim(stream, info, &waiting);
     }
     polled
 }

@@ -6,6 +6,7 @@
 //! further than its client's windows allow.
 
 mod exchange;
+mod push;
 mod request_body;
 mod respond;
 mod session;
@@ -21,9 +22,11 @@ use std::time::Duration;
 use rt::Deadline;
 use server::connection_info::ConnectionInfo;
 use server::http2::Http2;
+use wire::HeadOptions;
 use wire::h2::Limits;
 
 use super::Connection;
+use crate::service::Service;
 
 /// The name of HTTP/2 over TLS in ALPN and `Protocols`.
 const OVER_TLS: &[u8] = b"h2";
@@ -52,7 +55,8 @@ pub(super) fn is_direct(info: &ConnectionInfo) -> bool {
 
 /// The limits of a connection.
 fn limits(info: &ConnectionInfo) -> Limits {
-    let http2 = info.base_host.http2.clone().unwrap_or_default();
+    let (own, default) = (info.base_host.http2.as_ref(), Http2::default());
+    let http2 = own.unwrap_or(&default);
     let head = info.base_host.core.head_limits();
     let most = Limits::default().data_bytes;
     Limits {
@@ -68,10 +72,26 @@ fn limits(info: &ConnectionInfo) -> Limits {
     }
 }
 
+/// What the heads of requests may contain.
+fn head_options<'s>(service: &'s Service, info: &ConnectionInfo) -> HeadOptions<'s> {
+    let core = &info.base_host.core;
+    HeadOptions {
+        strict: core.strict_protocol(),
+        registered_methods: core.registered_methods(),
+        allow_http09: core.allow_http09(),
+        methods: &service.server.methods,
+    }
+}
+
 /// How long a request waits for its client.
 fn stream_timeout(info: &ConnectionInfo) -> Duration {
     let http2 = info.base_host.http2.as_ref();
     http2.and_then(|http2| http2.stream_timeout).unwrap_or(info.base_host.core.timeout())
+}
+
+/// Whether clients get responses 103.
+fn has_early_hints(info: &ConnectionInfo) -> bool {
+    info.base_host.http2.as_ref().is_some_and(|http2| http2.has_early_hints)
 }
 
 /// The deadline of a connection without requests.

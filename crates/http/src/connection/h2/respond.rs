@@ -7,9 +7,12 @@ use std::io;
 
 use rt::file::{self, Probe};
 use server::body::{Body, Chunk, FileSlice};
+use server::connection_info::ConnectionInfo;
+use server::http2::Pushing;
 use server::request::Request;
 use wire::h2::Code;
 
+use super::push;
 use super::stream::{HELD_BYTES, Stream};
 use crate::cache::response::Content;
 use crate::connection::fast::{self, Reply};
@@ -38,24 +41,46 @@ fn broken() -> io::Error {
     io::ErrorKind::ConnectionReset.into()
 }
 
-/// Sends a head in the text of HTTP/1. `ends`: nothing follows.
-fn head(stream: &Stream, text: &[u8], ends: bool) -> io::Result<()> {
+/// Sends a head in the text of HTTP/1, after what the client is promised because of it, unless the
+/// configuration of its directory declines that. `ends`: nothing follows.
+fn head(stream: &Stream, text: &[u8], declines_pushes: bool, ends: bool) -> io::Result<()> {
     let (status, fields) = parse_head(text).ok_or(io::ErrorKind::InvalidData)?;
     if stream.is_reset.get() || stream.shared.is_broken.get() {
         return Err(broken());
     }
-    stream.send(|protocol| protocol.respond(stream.id, status, fields, ends));
+    push::place(stream, fields.clone());
+    send_head(stream, status, fields, declines_pushes, ends);
     Ok(())
 }
 
+fn send_head<'f>(
+    stream: &Stream,
+    status: u16,
+    fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
+    declines_pushes: bool,
+    ends: bool,
+) {
+    let policy = match declines_pushes {
+        true => None,
+        false => push::promise(stream, status, fields.clone()),
+    };
+    let policy = policy.map(|policy| (&b"push-policy"[..], policy));
+    // Pushes need no 103 that is sent (`stream_do_response`).
+    if status != 103 || super::has_early_hints(&stream.shared.info) {
+        let fields = fields.chain(policy);
+        stream.send(|protocol| protocol.respond(stream.id, status, fields, ends));
+    }
+}
+
 /// Sends interim responses, each in the text of HTTP/1.
-pub(super) fn interim(stream: &Stream, text: &[u8]) {
+pub(super) fn interim(stream: &Stream, info: &ConnectionInfo, text: &[u8]) {
+    let declines_pushes = info.pushing.get().is_declined;
     let mut rest = text;
     while let Some(end) = rest.windows(4).position(|window| window == b"\r\n\r\n") {
         let (one, after) = rest.split_at(end + 4);
         rest = after;
         if let Some((status, fields)) = parse_head(one).filter(|(status, _)| *status != 101) {
-            stream.send(|protocol| protocol.respond(stream.id, status, fields, false));
+            send_head(stream, status, fields, declines_pushes, false);
         }
     }
 }
@@ -68,18 +93,26 @@ pub(super) async fn cached(
 ) -> io::Result<()> {
     let mut text = Vec::with_capacity(512);
     fast::write_head(request, reply, 0, false, &mut text);
+    push::keep_origin(stream, request);
+    let declines_pushes = reply.declines_pushes();
+    if let Some(lines) = reply.early_hints() {
+        let text = [b"HTTP/1.1 103 Early Hints\r\n", lines, b"\r\n"].concat();
+        let pushing = request.connection.pushing.get();
+        request.connection.pushing.set(Pushing { is_declined: declines_pushes, ..pushing });
+        interim(stream, &request.connection, &text);
+    }
     request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
     if let Content::File(slice) = reply.content() {
         let first = reply.part().map_or(0, |part| part.first);
         let length = reply.part().map_or(slice.length, wire::range::ByteRange::len);
         let file = slice.file.clone();
-        head(stream, &text, length == 0)?;
+        head(stream, &text, declines_pushes, length == 0)?;
         let slice = FileSlice { file, offset: slice.offset + first, length };
         return send_file(stream, slice, true).await;
     }
     let body = reply.in_memory().unwrap_or_default();
     let body = if reply.is_chunked() { unchunked(body) } else { body };
-    head(stream, &text, body.is_empty())?;
+    head(stream, &text, declines_pushes, body.is_empty())?;
     if body.is_empty() { Ok(()) } else { send_bytes(stream, body, true).await }
 }
 
@@ -117,15 +150,16 @@ async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::R
     } else {
         write_head(request, framing, &mut text);
     }
-    interim(stream, &request.connection.interim.take());
+    interim(stream, &request.connection, &request.connection.interim.take());
+    let declines_pushes = request.plan.http2.declines_pushes;
     let has_body = !request.head.header_only && framing.length != Length::None;
     let known = body.length();
     let has_trailers =
         !request.response.trailers_out.is_empty() || request.response.late_trailers.is_some();
     if !has_body || known == Some(0) && !has_trailers {
-        return head(stream, &text, true);
+        return head(stream, &text, declines_pushes, true);
     }
-    head(stream, &text, false)?;
+    head(stream, &text, declines_pushes, false)?;
     request.response.bytes_sent = known.unwrap_or(0);
     let is_counted = known.is_none();
     // Only the last piece of a body that is whole is known to be the last one.

@@ -1,18 +1,17 @@
 //! The task of a connection: receives, and sends once per turn.
 
+mod requests;
+
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use rt::Deadline;
 use server::log::Level;
-use wire::HeadOptions;
-use wire::h2::{self, Code, Event, Failure, StreamId};
+use wire::h2::{self, Code, Failure};
 
-use super::stream::{BodyEnd, OUTPUT_BYTES, Shared, Stream};
+use super::stream::{OUTPUT_BYTES, Shared};
 use super::upgrade::Upgrade;
 use super::{exchange, idle_deadline, limits};
 use crate::connection::Connection;
@@ -53,6 +52,8 @@ struct Session {
 enum Turn {
     /// Bytes were received.
     Received,
+    /// Requests were promised to the client.
+    Promised,
     /// The client has closed, or nothing is left to do.
     Ended,
     /// The socket is broken, or the client too slow.
@@ -77,12 +78,15 @@ pub(in crate::connection) async fn run(
         info: connection.info.clone(),
         protocol: RefCell::new(protocol.unwrap_or_else(|| h2::Connection::new(limits, now_ms))),
         streams: RefCell::default(),
+        writing: RefCell::default(),
         sender: RefCell::default(),
         is_broken: Cell::new(false),
         responses: Cell::new(0),
         share: Cell::new(OUTPUT_BYTES),
         held: Cell::new(0),
         openings: Cell::new(0),
+        promised: RefCell::default(),
+        diary: RefCell::default(),
     });
     let deadline = idle_deadline(&connection, false);
     let mut session = Session {
@@ -100,6 +104,7 @@ pub(in crate::connection) async fn run(
         let stream = session.open(1, true);
         session.begin(exchange::upgraded(stream, request, head));
     }
+    let _counted = session.connection.engine.connections.http2();
     session.serve().await;
 }
 
@@ -112,6 +117,7 @@ impl Session {
         loop {
             match std::future::poll_fn(|cx| self.poll_turn(cx)).await {
                 Turn::Received => self.take_input().await,
+                Turn::Promised => self.begin_promised().await,
                 Turn::Ended => break,
                 Turn::Broken => {
                     is_broken = true;
@@ -154,6 +160,9 @@ impl Session {
             };
             if sent_all && self.is_over() {
                 return Poll::Ready(Turn::Ended);
+            }
+            if !self.shared.promised.borrow().is_empty() {
+                return Poll::Ready(Turn::Promised);
             }
             let unsent = self.shared.protocol.borrow().output.len() - self.sent;
             let deadline = self.next_deadline();
@@ -301,13 +310,7 @@ impl Session {
     async fn take_input(&mut self) {
         let engine = self.connection.engine.clone();
         engine.handle.drained().await;
-        let core = &self.connection.info.base_host.core;
-        let options = HeadOptions {
-            strict: core.strict_protocol(),
-            registered_methods: core.registered_methods(),
-            allow_http09: core.allow_http09(),
-            methods: &engine.server.methods,
-        };
+        let options = super::head_options(&engine, &self.connection.info);
         let now_ms = engine.handle.clock().now_ms();
         let mut failure = None;
         if !self.shared.is_broken.get() {
@@ -328,68 +331,6 @@ impl Session {
             for stream in self.shared.streams.borrow().iter() {
                 stream.break_off();
             }
-        }
-    }
-
-    fn handle(&mut self, event: Event) {
-        match event {
-            Event::Request { stream: id, head, refusal, ends, bytes } => {
-                let stream = self.open(id, ends);
-                stream.received.set(bytes as u64);
-                self.begin(exchange::serve(stream, head, refusal));
-            }
-            Event::Data { stream: id, bytes, ends } => match self.shared.stream(id) {
-                Some(stream) => {
-                    stream.received.set(stream.received.get() + bytes.len() as u64);
-                    stream.take_piece(bytes);
-                    if ends {
-                        stream.end.set(BodyEnd::Yes);
-                    }
-                    stream.wake_reader();
-                }
-                None => self.shared.protocol.borrow_mut().taken(id, bytes.len()),
-            },
-            Event::Trailers { stream: id, fields } => {
-                if let Some(stream) = self.shared.stream(id) {
-                    stream.trailers.replace(fields);
-                    stream.end.set(BodyEnd::Yes);
-                    stream.wake_reader();
-                }
-            }
-            Event::Reset { stream: id, .. } => {
-                if let Some(stream) = self.shared.stream(id) {
-                    stream.break_off();
-                }
-            }
-            Event::Window { stream: 0 } => self.shared.wake_writers(),
-            Event::Window { stream: id } => {
-                if let Some(stream) = self.shared.stream(id) {
-                    stream.wake_writer();
-                }
-            }
-            Event::Priority { stream: id, priority } => {
-                if let Some(stream) = self.shared.stream(id) {
-                    stream.priority.set(priority);
-                }
-            }
-            Event::Leaves { .. } => self.is_left = true,
-            // Only a client gets these.
-            Event::Response { .. } | Event::Pong => {}
-        }
-    }
-
-    fn open(&mut self, id: StreamId, ends: bool) -> Rc<Stream> {
-        let stream = Stream::new(id, self.shared.clone(), ends);
-        self.shared.streams.borrow_mut().push(stream.clone());
-        stream
-    }
-
-    /// Polls a request in place; one that has to wait becomes a task.
-    fn begin(&self, serving: impl Future<Output = ()> + 'static) {
-        let mut serving: Pin<Box<dyn Future<Output = ()>>> = Box::pin(serving);
-        let mut cx = Context::from_waker(Waker::noop());
-        if serving.as_mut().poll(&mut cx).is_pending() {
-            self.connection.engine.handle.spawn_local(serving);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A request's share of a connection.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -8,10 +8,12 @@ use std::task::{Context, Poll, Waker};
 
 use rt::{Deadline, Sleep};
 use server::connection_info::ConnectionInfo;
-use wire::Table;
+use server::engine::Doing;
 use wire::h2::{self, StreamId};
 use wire::priority::Priority;
+use wire::{HeadError, RequestHead, Table};
 
+use super::push::{Diary, Origin, Pushed};
 use crate::service::Service;
 
 /// Bytes that wait to be sent, beyond which no response adds any.
@@ -37,6 +39,8 @@ pub(super) struct Shared {
     pub protocol: RefCell<h2::Connection>,
     /// The requests that are being served.
     pub streams: RefCell<Vec<Rc<Stream>>>,
+    /// Counts the connection as one that responds, as long as there are any.
+    pub writing: RefCell<Option<Doing>>,
     /// What sends the output.
     pub sender: RefCell<Option<Waker>>,
     /// Whether the connection is broken: nothing can be sent any more.
@@ -49,7 +53,14 @@ pub(super) struct Shared {
     pub held: Cell<usize>,
     /// How often there was room for bodies of requests again.
     pub openings: Cell<u32>,
+    /// What was promised and is to be served.
+    pub promised: RefCell<Vec<Promised>>,
+    /// What was pushed.
+    pub diary: RefCell<Diary>,
 }
+
+/// A request that the client has not sent.
+pub(super) type Promised = (Rc<Stream>, Box<RequestHead>, Option<Box<HeadError>>);
 
 impl Shared {
     /// Wakes what sends the output.
@@ -67,6 +78,22 @@ impl Shared {
             for stream in self.streams.borrow().iter() {
                 stream.wake_reader();
             }
+        }
+    }
+
+    /// Adds a request.
+    pub fn add(&self, stream: Rc<Stream>) {
+        let connections = &self.service.connections;
+        self.writing.borrow_mut().get_or_insert_with(|| connections.writing());
+        self.streams.borrow_mut().push(stream);
+    }
+
+    /// Removes a request that has been served.
+    pub fn remove(&self, id: StreamId) {
+        let mut streams = self.streams.borrow_mut();
+        streams.retain(|stream| stream.id != id);
+        if streams.is_empty() {
+            self.writing.take();
         }
     }
 
@@ -118,6 +145,12 @@ pub(super) struct Stream {
     pub writer: RefCell<Option<Waker>>,
     /// The client's wish.
     pub priority: Cell<Priority>,
+    /// Whether the client has said anything about it.
+    pub has_wish: Cell<bool>,
+    /// How the server has begun it, unless the client has.
+    pub pushed: Option<Pushed>,
+    /// What its response may be the reason to push, if the client accepts that.
+    pub origin: OnceCell<Box<Origin>>,
     /// Whether the client has reset it.
     pub is_reset: Cell<bool>,
     /// Bytes that it has added since the output was sent last.
@@ -129,8 +162,8 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub fn new(id: StreamId, shared: Rc<Shared>, ends: bool) -> Rc<Stream> {
-        Rc::new(Stream {
+    pub fn new(id: StreamId, shared: Rc<Shared>, ends: bool) -> Stream {
+        Stream {
             id,
             shared,
             pieces: RefCell::default(),
@@ -140,11 +173,19 @@ impl Stream {
             reader: RefCell::default(),
             writer: RefCell::default(),
             priority: Cell::default(),
+            has_wish: Cell::new(false),
+            pushed: None,
+            origin: OnceCell::new(),
             is_reset: Cell::new(false),
             granted: Cell::new(0),
             received: Cell::new(0),
             sent: Cell::new(0),
-        })
+        }
+    }
+
+    /// A stream of the server.
+    pub fn pushed(id: StreamId, shared: Rc<Shared>, pushed: Pushed) -> Stream {
+        Stream { pushed: Some(pushed), ..Stream::new(id, shared, true) }
     }
 
     /// Keeps a piece of the body until the handler takes it.

@@ -91,7 +91,9 @@ pub(super) fn begin(request: &Request) {
             return slot.set_last_used_us(request.engine.handle.clock().wall_us());
         }
         let protocol = match noted.protocol {
-            1001.. => &b"http/1.1"[..],
+            2000.. if request.connection.tls.is_some() => &b"h2"[..],
+            2000.. => b"h2c",
+            1001.. => b"http/1.1",
             1000 => b"http/1.0",
             _ => b"http/0.9",
         };

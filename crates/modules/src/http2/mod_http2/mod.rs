@@ -3,15 +3,17 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_http2.html>. The connection speaks the
 //! protocol ([`server::http2`]); this module configures it, and tells programs and logs of it.
 
+mod hints;
 mod rows;
 
 use std::time::Duration;
 
+use bstr::BString;
 use conf::Span;
 use server::build::Build;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, always};
-use server::http2::Http2;
-use server::merge::Setting;
+use server::http2::{Http2, Http2Dir, PushPlace, Pushing};
+use server::merge::{Append, Prepend, Setting};
 use server::module::Module;
 use server::registry::Registry;
 use server::request::Request;
@@ -31,8 +33,10 @@ impl Module for Http2Module {
 
     fn hooks(hooks: &mut Hooks<'_, Http2Module>) {
         hooks.http2(policy);
+        hooks.http2_dir(of_directory);
         hooks.post_config(check_mpm);
         hooks.on(Phase::Fixups, Rank::LAST, always, tell).pure();
+        hooks.on(Phase::Fixups, Rank::LAST, hints::are_configured, hints::send).pure();
     }
 }
 
@@ -57,13 +61,42 @@ server::config! {
         pub padding_bits: Setting<u8>,
         /// `H2WebSockets`
         pub websockets: Setting<bool>,
+        /// `H2Push`
+        pub push: Setting<bool>,
+        /// `H2PushDiarySize`
+        pub push_diary: Setting<usize>,
+        /// `H2PushPriority`; the first of a media type counts.
+        pub push_places: Prepend<(Box<[u8]>, PushPlace)>,
+        /// `H2PushResource`
+        pub resources: Append<Resource>,
+        /// `H2EarlyHint`
+        pub early_hints: EarlyHints,
+        /// `H2EarlyHints`
+        pub has_early_hints: Setting<bool>,
     }
 }
 
 server::config! {
     /// Per-directory configuration.
-    pub struct DirConfig {}
+    pub struct DirConfig {
+        /// `H2Push`
+        pub push: Setting<bool>,
+        /// `H2PushResource`
+        pub resources: Append<Resource>,
+        /// `H2EarlyHint`
+        pub early_hints: EarlyHints,
+    }
 }
+
+/// A response that a page needs (`H2PushResource`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    path: BString,
+    is_critical: bool,
+}
+
+/// Fields of a response 103: the inner ones come first.
+pub type EarlyHints = Prepend<(BString, BString)>;
 
 fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
     let default = Http2::default();
@@ -77,7 +110,19 @@ fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
         is_forward_proxy: config.proxy_requests.or(default.is_forward_proxy),
         padding_bits: config.padding_bits.or(default.padding_bits),
         has_websockets: config.websockets.or(default.has_websockets),
+        pushes: config.push.or(default.pushes),
+        push_diary: config.push_diary.or(default.push_diary),
+        push_places: config.push_places.to_vec(),
+        has_early_hints: config.has_early_hints.or(default.has_early_hints),
     })
+}
+
+fn of_directory(bound: Bound<'_, Http2Module>) -> Http2Dir {
+    let pushes = bound.dir.push.get().or(bound.server.push.get());
+    Http2Dir {
+        declines_pushes: pushes.is_some_and(|pushes| !pushes),
+        hints: hints::lines(bound).map(Into::into),
+    }
 }
 
 /// Whether the MPM can serve several requests of a connection at a time (`h2_mpm_supported`).
@@ -101,5 +146,9 @@ fn check_mpm(build: &mut Build) {
 /// Sets the variables of HTTP/2 (`h2_h2_fixups`).
 fn tell<'r>(_: Bound<'r, Http2Module>, request: &'r mut Request) -> Step<'r> {
     request.tell_http2();
+    if request.plan.http2.declines_pushes {
+        let pushing = request.connection.pushing.get();
+        request.connection.pushing.set(Pushing { is_declined: true, ..pushing });
+    }
     Step::DECLINED
 }

@@ -7,8 +7,9 @@ use conf::Arg;
 use conf::values::{Unit, timeout};
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
+use server::http2::PushPlace;
 
-use super::Http2Module;
+use super::{Http2Module, Resource};
 use crate::atoi::atol;
 
 type Here<'a, 'b> = Cx<'a, 'b, Http2Module>;
@@ -16,9 +17,6 @@ type Here<'a, 'b> = Cx<'a, 'b, Http2Module>;
 /// Why the directives of worker threads have no effect.
 const NO_WORKERS: &str =
     "requests are served by the loop of their connection; there are no workers";
-
-/// Why the directives of server push have no effect.
-const NO_PUSH: &str = "responses are not pushed: browsers have removed it";
 
 /// Directories, and `.htaccess` under `AllowOverride FileInfo`.
 const fn anywhere(row: Row<Http2Module>) -> Row<Http2Module> {
@@ -118,20 +116,25 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     .state(State::Accepted("TLS has no other versions and ciphers here")),
     anywhere(Row::<Http2Module>::new(
         "H2Push",
-        Takes::One(|_, arg| on_off(arg).map(drop)),
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            match cx.outside_sections() {
+                true => cx.server().push.set(on),
+                false => cx.dir().push.set(on),
+            }
+            Ok(())
+        }),
         "on|off",
         "Sets whether the server may push responses.",
     ))
-    .default("on")
-    .state(State::Accepted(NO_PUSH)),
+    .default("on"),
     Row::<Http2Module>::new(
         "H2PushDiarySize",
         Takes::One(push_diary_size),
         "n",
         "Sets how many pushed responses a connection remembers.",
     )
-    .default("256")
-    .state(State::Accepted(NO_PUSH)),
+    .default("256"),
     Row::<Http2Module>::new(
         "H2PushPriority",
         Takes::Some { least: 2, most: 3, set: push_priority },
@@ -139,29 +142,30 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         "Sets the priority of pushed responses.",
     )
     .default("* After 16")
-    .state(State::Accepted(NO_PUSH)),
+    .state(State::Partial("weights are of no effect")),
     anywhere(Row::<Http2Module>::new(
         "H2PushResource",
-        Takes::Some { least: 1, most: 3, set: |_, _| Ok(()) },
+        Takes::Some { least: 1, most: 3, set: push_resource },
         "[add] path [critical]",
         "Declares a response to push, or to name in early hints.",
-    ))
-    .state(State::Accepted(NO_PUSH)),
+    )),
     Row::<Http2Module>::new(
         "H2EarlyHints",
-        Takes::One(|_, arg| on_off(arg).map(drop)),
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            cx.server().has_early_hints.set(on);
+            Ok(())
+        }),
         "on|off",
         "Sets whether responses 103 are sent.",
     )
-    .default("off")
-    .state(State::Accepted("the server makes no responses 103; those of backends are forwarded")),
+    .default("off"),
     anywhere(Row::<Http2Module>::new(
         "H2EarlyHint",
         Takes::Two(early_hint),
         "name value",
         "Declares a field of responses 103.",
-    ))
-    .state(State::Accepted("the server makes no responses 103; those of backends are forwarded")),
+    )),
     anywhere(Row::<Http2Module>::new(
         "H2CopyFiles",
         Takes::One(|_, arg| on_off(arg).map(drop)),
@@ -307,7 +311,7 @@ fn duration(arg: &Arg, fault: &str) -> Result<Duration, Fault> {
     timeout(&arg.text, Unit::Seconds).ok_or_else(|| Fault::new(fault).at(arg))
 }
 
-fn push_diary_size(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
+fn push_diary_size(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let value = at_least(arg, 0, "value must be >= 0")?;
     if value > 0 && value & (value - 1) != 0 {
         return Err(Fault::new("value must a power of 2").at(arg));
@@ -315,21 +319,55 @@ fn push_diary_size(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
     if value > 1 << 15 {
         return Err(Fault::new("value must <= 65536").at(arg));
     }
+    cx.server().push_diary.set(usize::try_from(value).unwrap_or(0));
     Ok(())
 }
 
-fn push_priority(_: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let [media_type, more @ ..] = args else { return Ok(()) };
-    if *media_type.text != *b"*" && !media_type.text.contains(&b'/') {
-        let fault = "1st argument must be a mime-type, like 'text/css' or '*'";
-        return Err(Fault::new(fault).at(media_type));
-    }
-    let words: [&[u8]; 3] = [b"after", b"before", b"interleaved"];
-    if let Some(dependency) = more.first()
-        && !words.iter().any(|word| dependency.text.eq_ignore_ascii_case(word))
-    {
+/// `h2_conf_add_push_priority`
+fn push_priority(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let [media_type, first, more @ ..] = args else { return Ok(()) };
+    let is_weight = more.is_empty() && first.text.first().is_some_and(u8::is_ascii_digit);
+    let weight = if is_weight { Some(first) } else { more.first() };
+    let is = |word: &str| first.text.eq_ignore_ascii_case(word.as_bytes());
+    let place = if is_weight || is("after") {
+        PushPlace::After
+    } else if is("before") {
+        if weight.is_some() {
+            return Err(Fault::new("dependency 'Before' does not allow a weight").at(first));
+        }
+        PushPlace::Before
+    } else if is("interleaved") {
+        PushPlace::Beside
+    } else {
         let fault = "dependency must be one of 'After', 'Before' or 'Interleaved'";
-        return Err(Fault::new(fault).at(dependency));
+        return Err(Fault::new(fault).at(first));
+    };
+    if let Some(weight) = weight {
+        at_least(weight, 1, "weight must be a number >= 1")?;
+    }
+    let places = &mut cx.server().push_places;
+    // The last line for a media type counts.
+    places.insert(0, (media_type.text.to_vec().into(), place));
+    Ok(())
+}
+
+/// `h2_conf_add_push_res`
+fn push_resource(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let (path, last) = match args {
+        [add, path, last @ ..] if add.text.eq_ignore_ascii_case(b"add") => (path, last),
+        [_, _, third] => return Err(Fault::new("too many parameter").at(third)),
+        [path, last @ ..] => (path, last),
+        [] => return Ok(()),
+    };
+    let is_critical = match last.first() {
+        None => false,
+        Some(last) if last.text.eq_ignore_ascii_case(b"critical") => true,
+        Some(last) => return Err(Fault::new("unknown last parameter").at(last)),
+    };
+    let resource = Resource { path: path.text.to_vec().into(), is_critical };
+    match cx.outside_sections() {
+        true => cx.server().resources.push(resource),
+        false => cx.dir().resources.push(resource),
     }
     Ok(())
 }
@@ -342,10 +380,15 @@ fn padding(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-fn early_hint(_: &mut Here<'_, '_>, _: &Arg, value: &Arg) -> Set {
+fn early_hint(cx: &mut Here<'_, '_>, name: &Arg, value: &Arg) -> Set {
     if value.text.trim().is_empty() {
         let fault = "Early Hint header value must not be empty/only space";
         return Err(Fault::new(fault).at(value));
+    }
+    let hint = (name.text.to_vec().into(), value.text.to_vec().into());
+    match cx.outside_sections() {
+        true => cx.server().early_hints.push(hint),
+        false => cx.dir().early_hints.push(hint),
     }
     Ok(())
 }

@@ -18,10 +18,11 @@ use crate::log::{Level, LogLevels};
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
 use crate::request::dump::Dump;
-use crate::request::http2::Http2;
+use crate::request::http2::{Http2, Http2Dir};
 use crate::request::read_policy::ReadPolicy;
 
 /// Asks a module's configuration what to log of the traffic.
+pub(super) type AskHttp2Dir = Box<dyn Fn(&Slots, &Slots) -> Http2Dir + Send + Sync>;
 pub(super) type AskHttp2 = Box<dyn Fn(&Slots, &Registry) -> Option<Http2> + Send + Sync>;
 pub(super) type AskDump = Box<dyn Fn(&Slots) -> Dump + Send + Sync>;
 
@@ -52,6 +53,7 @@ pub struct HookTable {
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     pub(super) echoes: Option<Box<dyn Fn(&Slots) -> bool + Send + Sync>>,
     pub(super) http2: Option<AskHttp2>,
+    pub(super) http2_dir: Option<AskHttp2Dir>,
     pub(super) dump: Option<(&'static str, AskDump)>,
     pub(super) forwards: Option<AskServer>,
     /// Names of handlers besides those of hooks; one that ends in `:` is a prefix.
@@ -147,6 +149,11 @@ impl HookTable {
     /// How a host speaks HTTP/2; `None` if no module provides it.
     pub fn http2(&self, server: &Slots, registry: &Registry) -> Option<Http2> {
         self.http2.as_ref().and_then(|ask| ask(server, registry))
+    }
+
+    /// What a host's and a directory's configuration say about responses over HTTP/2.
+    pub fn http2_dir(&self, server: &Slots, dir: &Slots) -> Http2Dir {
+        self.http2_dir.as_ref().map(|ask| ask(server, dir)).unwrap_or_default()
     }
 
     /// What is logged of the traffic of a host's connections, at its log levels.

@@ -139,6 +139,8 @@ fn write_loop(seen: &LoopSnapshot, out: &mut Json) {
         ("writing", seen.connections.writing),
         ("keep_alive", seen.connections.keep_alive),
         ("closing", seen.connections.closing),
+        ("http2", seen.connections.http2),
+        ("streams", seen.connections.streams),
     ] {
         out.number(name, value);
     }

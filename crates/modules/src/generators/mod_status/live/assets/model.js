@@ -93,7 +93,8 @@ class Model {
     const loops = this.loopsOf(sample);
     const sum = (name) => loops.reduce((all, seen) => all + seen[name], 0);
     const connections = ["writing", "reading", "keep_alive", "closing"].map(sum);
-    const summary = { sample, connections, open: sum("connections"), rate: null, hosts: [] };
+    const summary = { sample, connections, open: sum("connections"), rate: null,
+      http2: sum("http2"), streams: sum("streams"), hosts: [] };
     const oldest = this.samples[0];
     summary.workers = this.workersNow(sample, oldest, (sample.now - oldest.now) / 1000);
     if (!last) {

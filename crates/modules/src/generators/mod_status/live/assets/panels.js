@@ -68,7 +68,8 @@ function showTiles(now) {
   put("p99-more", sample.hosts.length ? `p50 ${ms(p50)} · p90 ${ms(p90)}` : "not counted by host");
   put("open", shortNumber(now.open));
   const [writing, reading, kept] = now.connections;
-  put("open-more", `${writing + reading} active · ${kept} keep-alive`);
+  const http2 = now.http2 > 0 ? ` · HTTP/2: ${now.http2}, ${plural(now.streams, "request")}` : "";
+  put("open-more", `${writing + reading} active · ${kept} keep-alive${http2}`);
   put("cpu", now.cpu === undefined ? "–" : shortNumber(now.cpu * 100));
   put("cpu-more", `of ${plural(sample.cpus, "CPU")} · ${shortTime(sample.cpu_us / 1000)} used`);
   const errors = now.classes ? now.classes[4] : null;
