@@ -17,7 +17,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 18] = [
+const WANTED: [Wanted; 21] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -75,7 +75,41 @@ const WANTED: [Wanted; 18] = [
         },
     },
     Wanted { cites: "Forwarding `#` in a target", applies: differ_in_fragments },
+    Wanted {
+        cites: "The end of the connection without an answer, if a filter can't process",
+        applies: |site, _, apache, tamarack| {
+            let is_unheard =
+                matches!(apache.first().map(String::as_str), None | Some("= no answer"));
+            is_unheard && status(tamarack) == Some(500) && names(site, "CharsetSourceEnc", "")
+        },
+    },
+    Wanted {
+        cites: "that is too long for `SubstituteMaxLineLength`, and 200 to HEAD",
+        applies: |site, _, apache, tamarack| {
+            status(apache) == Some(200)
+                && status(tamarack) == Some(500)
+                && names(site, "SubstituteMaxLineLength", "")
+        },
+    },
+    Wanted {
+        cites: "if the body of a request is longer than `KeptBodySize` and mod_sed edits",
+        applies: |site, _, apache, tamarack| {
+            matches!(status(apache), None | Some(200))
+                && status(tamarack) == Some(413)
+                && names(site, "KeptBodySize", "")
+                && names(site, "", "Sed")
+        },
+    },
 ];
+
+/// Whether a site has a directive of this name, or any, with these words in it.
+fn names(site: &Site, name: &str, words: &str) -> bool {
+    let mut found = false;
+    site.walk(&mut |node| {
+        found |= (name.is_empty() || node.name == name) && node.words.contains(words);
+    });
+    found
+}
 
 /// The line that allows fewer messages in the error log.
 const OF_META_FILES: &str = "Looking up the meta file (`MetaFiles On`) of a request that";
