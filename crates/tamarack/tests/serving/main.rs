@@ -33,6 +33,7 @@ mod freshness;
 mod full;
 mod gone;
 mod handover;
+mod heavy_filters;
 mod hostile;
 mod htaccess;
 mod http2;
