@@ -165,14 +165,19 @@ fn pushes_that_are_cancelled_at_once_end_the_connection() {
         links.join(", ")
     ));
     site.start();
-    let memory = Memory::of(&site);
-    let mut http2 = open_windows(&site);
     let block = [&GET[..2], b"\x04\x0b/index.html\x01\x09localhost"].concat();
-    let mut count = 0;
-    while count < 500 && cancel_all(&mut http2, count * 2 + 1, &block).is_some() {
-        count += 1;
-    }
-    assert!((10..500).contains(&count), "{count} requests");
+    let attack = || {
+        let mut http2 = open_windows(&site);
+        let mut count = 0;
+        while count < 500 && cancel_all(&mut http2, count * 2 + 1, &block).is_some() {
+            count += 1;
+        }
+        assert!((10..500).contains(&count), "{count} requests");
+    };
+    // What serving takes up the first time is no part of it.
+    attack();
+    let memory = Memory::of(&site);
+    attack();
     memory.assert_peak_below(&site, 2 * CONNECTION_KB);
     site.assert_serves();
 }

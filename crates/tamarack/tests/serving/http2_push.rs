@@ -1,5 +1,5 @@
-//! HTTP/2: responses that are pushed, and early hints. What Apache sends was compared by hand, since
-//! the recordings know no such frames.
+//! HTTP/2: responses that are pushed, and early hints. What Apache sends was compared by hand,
+//! since the recordings know no such frames.
 
 use wire::h2::hpack::Decoder;
 

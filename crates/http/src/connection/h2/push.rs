@@ -1,5 +1,5 @@
-//! Responses that are pushed: to requests that a response's `Link` fields suggest, before the client
-//! sends them. Source: `h2_push.c`.
+//! Responses that are pushed: to requests that a response's `Link` fields suggest, before the
+//! client sends them. Source: `h2_push.c`.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -266,8 +266,6 @@ mod tests {
     #[test]
     fn a_diary_forgets_the_oldest() {
         let mut diary = Diary::default();
-        let hashes = [1, 2, 3].map(|_| 0).map(|_: u64| 0);
-        assert_eq!(hashes, [0, 0, 0]);
         diary.add(1, 2);
         diary.add(2, 2);
         assert!(diary.refresh(1));
