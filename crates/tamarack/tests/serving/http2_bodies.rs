@@ -1,4 +1,4 @@
-//! Bodies of requests over HTTP/2: those that nobody reads, and what a connection may hold.
+//! Bodies of requests over HTTP/2: those that no handler reads, and what a connection may hold.
 
 use std::time::Duration;
 

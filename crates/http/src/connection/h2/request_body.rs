@@ -23,7 +23,7 @@ struct Reader {
     began: Running,
     /// Set while the reader waits.
     sleep: Option<Pin<Box<Sleep>>>,
-    /// What [`h2::Connection::has_room_for_bodies`](wire::h2::Connection) said when `began` was set.
+    /// What the protocol's `has_room_for_bodies` said when `began` was set.
     room: Option<u32>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn detach(stream: &Stream, request: &mut Request) {
 
 impl Reader {
     /// Ready once the client had the time for more. While bodies of other requests that wait for
-    /// their handlers fill the connection's window, it may not send, and its time begins anew.
+    /// their handlers fill the connection's window, it may not send, and its time begins again.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let handle = &self.stream.shared.service.handle;
         let room = self.stream.shared.protocol.borrow().has_room_for_bodies();

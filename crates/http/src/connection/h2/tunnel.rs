@@ -97,7 +97,7 @@ impl Pipe {
         self.poll_deadline(cx)
     }
 
-    /// Begins anew to wait, if bytes have moved since.
+    /// Begins to wait again, if bytes have moved since.
     fn restart(&mut self, before: [u64; 2], stream: &Stream) {
         let [has_sent, has_received] =
             [self.outward_bytes != before[0], self.inward_bytes != before[1]];
@@ -114,7 +114,7 @@ impl Pipe {
     }
 
     /// Fails once it is time to end. Two open ends may be silent for as long as the tunnel allows,
-    /// perhaps for ever; a client that is to take bytes, or to end as well, has as long as for any
+    /// perhaps forever; a client that is to take bytes, or to end as well, has as long as for any
     /// response.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let deadline =

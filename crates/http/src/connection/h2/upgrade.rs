@@ -23,8 +23,8 @@ pub(in crate::connection) struct Upgrade {
     pub head: Box<RequestHead>,
 }
 
-/// Whether a request of HTTP/1.1 asks for HTTP/2, and may have it (`h2_protocol_propose`): without a
-/// body.
+/// Whether a request of HTTP/1.1, without a body, asks for HTTP/2 and may have it
+/// (`h2_protocol_propose`).
 pub(in crate::connection) fn is_asked_for(
     info: &ConnectionInfo,
     active: &Active,
