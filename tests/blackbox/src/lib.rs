@@ -9,6 +9,7 @@ pub mod compare;
 pub mod escape;
 pub mod gaps;
 pub mod http2;
+pub mod keeper;
 pub mod parse;
 pub mod place;
 pub mod program;

@@ -9,6 +9,7 @@ use crate::backend::show::{self, Connections};
 use crate::client::{Client, End, Fill};
 use crate::compare::{Rule, difference, ignore_body};
 use crate::http2;
+use crate::keeper::Keeper;
 use crate::place::Place;
 use crate::program::{Program, end_detached};
 use crate::render::Renderer;
@@ -143,6 +144,7 @@ impl<'a> Session<'a> {
             server = Some(self.program.serve(&self.place)?);
         }
         let mut cases = Vec::new();
+        let mut keeper = Keeper::default();
         let (logs, live): (Vec<&mut Item>, Vec<&mut Item>) = file
             .items
             .iter_mut()
@@ -151,7 +153,9 @@ impl<'a> Session<'a> {
             let name = title(self.file, item);
             let requests = item.blocks().len();
             let failure = match item {
-                Item::Connection(connection) => self.connection(connection, &renderer, &player),
+                Item::Connection(connection) => {
+                    self.connection(connection, &renderer, &player, &mut keeper)
+                }
                 Item::Command(block) => self.command(block, &renderer),
                 Item::Log(_) | Item::ErrorLog(..) => None,
             };
@@ -192,9 +196,10 @@ impl<'a> Session<'a> {
         connection: &mut Connection,
         renderer: &Renderer,
         player: &Player,
+        keeper: &mut Keeper,
     ) -> Option<String> {
         if http2::is_on() {
-            return self.connection_http2(connection, renderer, player);
+            return self.connection_http2(connection, renderer, player, keeper);
         }
         let options = connection.options.clone();
         let mut client = match Client::connect(&options, &self.place, &self.tls) {
@@ -210,7 +215,7 @@ impl<'a> Session<'a> {
             let blocks = connection.requests.get(at..at + group).unwrap_or_default();
             let expect = |block: &Block| player.expect(&block.exchanges, &self.place);
             let mut numbers = blocks.iter().map(expect).collect::<Vec<_>>().into_iter();
-            self.send(&mut client, blocks, player);
+            self.send(&mut client, blocks, player, keeper);
             for _ in 0..group {
                 let last = at + 1 == connection.requests.len();
                 let Some(block) = connection.requests.get_mut(at) else {
@@ -223,7 +228,7 @@ impl<'a> Session<'a> {
                     session.map(|session| format!("= tls {session}")).into_iter().collect();
                 let answer = answer::read(&mut client, &method(block), limit());
                 match &answer {
-                    Some(answer) => lines.extend(renderer.answer(answer)),
+                    Some(answer) => lines.extend(shown(answer, renderer, keeper)),
                     None => lines.push(NO_RESPONSE.into()),
                 }
                 if block.ignore_body {
@@ -261,6 +266,7 @@ impl<'a> Session<'a> {
         connection: &mut Connection,
         renderer: &Renderer,
         player: &Player,
+        keeper: &mut Keeper,
     ) -> Option<String> {
         let mut failures = String::new();
         let mut client = match Client::connect(&connection.options, &self.place, &self.tls) {
@@ -276,10 +282,10 @@ impl<'a> Session<'a> {
                     Step::Pause(_) | Step::HalfClose | Step::WaitInterim => {}
                 }
             }
-            let request = http2::Request::parse(&bytes)?;
+            let request = http2::Request::parse(&keeper.fill(bytes))?;
             let answer = client.exchange(&request, limit());
             let mut lines = match &answer {
-                Some(answer) => renderer.answer(answer),
+                Some(answer) => shown(answer, renderer, keeper),
                 None => vec![NO_RESPONSE.into()],
             };
             if block.ignore_body {
@@ -297,14 +303,14 @@ impl<'a> Session<'a> {
         (!failures.is_empty()).then_some(failures)
     }
 
-    fn send(&self, client: &mut Client, blocks: &[Block], player: &Player) {
+    fn send(&self, client: &mut Client, blocks: &[Block], player: &Player, keeper: &mut Keeper) {
         let mut bytes = Vec::new();
         for step in blocks.iter().flat_map(|block| &block.steps) {
             if let Step::Send(more) = step {
                 bytes.extend(self.place.fill_bytes(more));
                 continue;
             }
-            client.send(&std::mem::take(&mut bytes));
+            client.send(&keeper.fill(std::mem::take(&mut bytes)));
             match step {
                 Step::Pause(millis) => std::thread::sleep(Duration::from_millis(*millis)),
                 Step::HalfClose => client.half_close(),
@@ -317,7 +323,7 @@ impl<'a> Session<'a> {
                 Step::Send(_) => {}
             }
         }
-        client.send(&bytes);
+        client.send(&keeper.fill(bytes));
     }
 
     fn change(&self, change: &Change, player: &Player) {
@@ -430,6 +436,12 @@ impl<'a> Session<'a> {
         }
         (!failure.is_empty()).then_some(failure)
     }
+}
+
+/// The lines of a response, without what only this server can have made.
+fn shown(answer: &Answer, renderer: &Renderer, keeper: &mut Keeper) -> Vec<String> {
+    keeper.learn(answer);
+    renderer.answer(answer).into_iter().map(|line| keeper.unfill(line)).collect()
 }
 
 fn expected(block: &Block, mode: Mode) -> &[String] {
