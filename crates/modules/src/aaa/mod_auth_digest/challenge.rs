@@ -33,11 +33,11 @@ impl Opaque {
 /// Asks for a login, for other modules.
 pub(super) fn ask_again(request: &mut Request) {
     let own = own(request);
-    let sent = match request.head.headers_in.get(name_of_sent(request)).map(read) {
-        Some(Sent::Whole(sent)) => sent.opaque,
-        _ => None,
+    let opaque = match request.head.headers_in.get(name_of_sent(request)).map(read) {
+        Some(Sent::Whole(sent)) => Opaque::of(sent.opaque.as_deref()),
+        Some(Sent::Incomplete { has_opaque: true }) => Opaque::Lost,
+        _ => Opaque::New,
     };
-    let opaque = Opaque::of(sent.as_deref());
     ask(request, &own, opaque, false);
 }
 
@@ -74,7 +74,7 @@ pub(super) fn ask(request: &mut Request, own: &Own, opaque: Opaque, is_stale: bo
     ]
     .concat();
     let name: &[u8] = if is_forward(request) { b"Proxy-Authenticate" } else { b"WWW-Authenticate" };
-    request.response.err_headers_out.add(name, &field);
+    request.response.err_headers_out.merge(name, &field);
 }
 
 fn named(client: Option<Client>, is_stale: bool) -> (Option<Client>, Vec<u8>, bool) {

@@ -39,8 +39,12 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
     let sent = match request.head.headers_in.get(name_of_sent(request)).map(read) {
         Some(Sent::Whole(sent)) => sent,
         other => {
-            log_unread(request, &uri, other);
-            ask(request, &own, Opaque::New, false);
+            log_unread(request, &uri, other.as_ref());
+            let opaque = match other {
+                Some(Sent::Incomplete { has_opaque: true }) => Opaque::Lost,
+                _ => Opaque::New,
+            };
+            ask(request, &own, opaque, false);
             return Step::status(401);
         }
     };
@@ -65,14 +69,14 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
     }))
 }
 
-fn log_unread(request: &Request, uri: &BString, sent: Option<Sent>) {
+fn log_unread(request: &Request, uri: &BString, sent: Option<&Sent>) {
     match sent {
         Some(Sent::Other(scheme)) => {
-            let scheme = BStr::new(&scheme);
+            let scheme = BStr::new(scheme);
             let message = format_args!("client used wrong authentication scheme `{scheme}': {uri}");
             request.log::<AuthDigest>(Level::Error, 1781, message);
         }
-        Some(Sent::Incomplete) => {
+        Some(Sent::Incomplete { .. }) => {
             let message = format_args!(
                 "missing user, realm, nonce, uri, digest, cnonce, or nonce_count in authorization \
                  header: {uri}"
@@ -109,9 +113,9 @@ async fn check(
         let opaque = BStr::new(opaque);
         return Err(log(request, 1787, format_args!("received invalid opaque - got `{opaque}'")));
     }
-    let plain = plain_realm(realm);
-    if sent.realm != plain {
-        let (got, expected) = (BStr::new(&sent.realm), BStr::new(&plain));
+    // Apache compares with the realm as it is quoted: one with quotes never fits.
+    if sent.realm != realm {
+        let (got, expected) = (BStr::new(&sent.realm), BStr::new(realm));
         let what = format_args!("realm mismatch - got `{got}' but expected `{expected}'");
         return Err(log(request, 1788, what));
     }
@@ -122,7 +126,7 @@ async fn check(
         let what = format_args!("unknown algorithm `{algorithm}' received: {uri}");
         return Err(log(request, 1789, what));
     }
-    let hash = match look_up(request, own, &sent.username, &plain).await {
+    let hash = match look_up(request, own, &sent.username, realm).await {
         // Anything else, such as a list of groups, would be a password that clients can guess.
         RealmHash::Found(hash) if hash.len() == 32 && hash.iter().all(u8::is_ascii_hexdigit) => {
             hash
@@ -133,7 +137,7 @@ async fn check(
             return Err(Refusal::Status(500));
         }
         RealmHash::UserNotFound => {
-            let realm = BStr::new(&plain);
+            let realm = BStr::new(realm);
             let what = format_args!("user `{user}' in realm `{realm}' not found: {uri}");
             return Err(log(request, 1790, what));
         }
@@ -157,16 +161,6 @@ async fn check(
 
 fn is_number(opaque: &[u8]) -> bool {
     std::str::from_utf8(opaque).is_ok_and(|text| u64::from_str_radix(text, 16).is_ok())
-}
-
-/// The realm without the backslashes of a quoted string.
-fn plain_realm(quoted: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(quoted.len());
-    let mut bytes = quoted.iter();
-    while let Some(byte) = bytes.next() {
-        plain.push(if *byte == b'\\' { *bytes.next().unwrap_or(byte) } else { *byte });
-    }
-    plain
 }
 
 /// The digest of a request or a response, whose own part is `of`.
@@ -268,7 +262,7 @@ fn check_nonce(
         };
         let highest = match client.count(number, count) {
             Counted::Higher => None,
-            Counted::OldNonce => return stale,
+            Counted::TooOften => return stale,
             Counted::NotAbove(highest) => Some(highest),
         };
         if let Some(highest) = highest {

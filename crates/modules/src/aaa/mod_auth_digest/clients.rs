@@ -1,9 +1,9 @@
 //! What all processes know of clients whose requests are counted, in a ring: a new client takes the
 //! place of the oldest.
 
-use std::cmp::Ordering as Compared;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use server::host::Server;
 
@@ -19,8 +19,8 @@ const MEMORY_BYTES: usize = 64 * 1024;
 const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The words in front of the clients: the number of the last client, and of the last nonce for one
-/// request.
-const HEAD: usize = 2;
+/// request; when the memory was made.
+const HEAD: usize = 3;
 
 static RING: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
@@ -35,7 +35,12 @@ pub(super) fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String>
     let count = HEAD + bytes.min(MEMORY_BYTES_MAX) / 8 / WORDS * WORDS;
     let words = shared.words("auth_digest", count);
     let words = words.map_err(|error| format!("mod_auth_digest: no shared memory: {error}"))?;
-    let _ = RING.set(words);
+    if RING.set(words).is_ok()
+        && let Some(made) = words.get(2)
+    {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        made.store(u64::try_from(since.as_micros()).unwrap_or(0), Ordering::Relaxed);
+    }
     Ok(())
 }
 
@@ -101,9 +106,11 @@ impl Client {
     pub fn count(&self, nonce: u64, count: u64) -> Counted {
         let new = packed(nonce, count);
         let before = self.state.fetch_max(new, Ordering::Relaxed);
-        match (before >> COUNT_BITS).cmp(&(new >> COUNT_BITS)) {
-            Compared::Greater => Counted::OldNonce,
-            Compared::Equal if before >= new => Counted::NotAbove(before & COUNT_MAX),
+        let is_of_this = before >> COUNT_BITS == new >> COUNT_BITS;
+        match before & COUNT_MAX {
+            COUNT_MAX if is_of_this => Counted::TooOften,
+            // Or there is a newer nonce.
+            highest if before >= new => Counted::NotAbove(highest),
             _ => Counted::Higher,
         }
     }
@@ -116,17 +123,21 @@ pub(super) enum Counted {
     Higher,
     /// Not above this one: a replay.
     NotAbove(u64),
-    /// There is a newer nonce.
-    OldNonce,
+    /// The nonce can't be counted any further.
+    TooOften,
 }
 
 /// The highest count of requests with a nonce.
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
-const COUNT_BITS: u32 = 24;
+const COUNT_BITS: u32 = 20;
+/// The time in which no client gets a nonce and comes back with it. Eight years of it fit beside a
+/// count.
+const SLICE_US: u64 = 16;
 
-/// A nonce's time in tenths of a second, followed by a count of requests.
+/// A nonce's time in slices since the memory was made, followed by a count of requests.
 fn packed(nonce_us: u64, count: u64) -> u64 {
-    (nonce_us / 100_000) << COUNT_BITS | count.min(COUNT_MAX)
+    let made_us = ring().get(2).map_or(0, |made| made.load(Ordering::Relaxed));
+    (nonce_us.saturating_sub(made_us) / SLICE_US) << COUNT_BITS | count.min(COUNT_MAX)
 }
 
 #[cfg(test)]
@@ -143,7 +154,10 @@ mod tests {
         assert_eq!(one.count(10_000_000, 3), Counted::Higher);
         assert_eq!(one.count(10_000_000, 2), Counted::NotAbove(3));
         assert_eq!(one.count(11_000_000, 1), Counted::Higher);
-        assert_eq!(one.count(10_000_000, 9), Counted::OldNonce);
+        assert_eq!(one.count(10_000_000, 9), Counted::NotAbove(1));
+        assert_eq!(one.count(11_000_100, 1), Counted::Higher);
+        assert_eq!(one.count(11_000_100, u64::MAX), Counted::Higher);
+        assert_eq!(one.count(11_000_100, u64::MAX), Counted::TooOften);
         let two = Client::new().unwrap();
         two.expect_once(5);
         assert!(!two.use_once(4) && two.use_once(5) && !two.use_once(5) && !two.use_once(0));

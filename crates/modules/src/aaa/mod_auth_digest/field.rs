@@ -23,13 +23,19 @@ pub(super) enum Sent {
     /// Another scheme, of this name.
     Other(Vec<u8>),
     /// Something is missing.
-    Incomplete,
+    Incomplete {
+        /// The opaque value is there, although it counts for that of no client.
+        has_opaque: bool,
+    },
     /// Credentials.
     Whole(Box<Credentials>),
 }
 
 /// Digits of an MD5.
 const DIGEST_BYTES: usize = 32;
+
+/// Bytes of a nonce ([`super::nonce`]).
+const NONCE_BYTES: usize = 52;
 
 /// Reads a field.
 pub(super) fn read(field: &[u8]) -> Sent {
@@ -53,11 +59,11 @@ pub(super) fn read(field: &[u8]) -> Sent {
     let (Some(username), Some(realm), Some(nonce), Some(uri), Some(response)) =
         (username, realm, nonce, uri, response)
     else {
-        return Sent::Incomplete;
+        return Sent::Incomplete { has_opaque: opaque.is_some() };
     };
     let is_short = qop.is_some() && (cnonce.is_none() || count.is_none());
     if is_short || response.len() != DIGEST_BYTES || nonce.len() != NONCE_BYTES {
-        return Sent::Incomplete;
+        return Sent::Incomplete { has_opaque: opaque.is_some() };
     }
     let (cnonce, count) = (cnonce.unwrap_or_default(), count.unwrap_or_default());
     Sent::Whole(Box::new(Credentials {
@@ -126,8 +132,7 @@ mod tests {
 
     #[test]
     fn credentials_are_read_as_apache_does() {
-        let digits = "0".repeat(32);
-        let nonce = "n".repeat(NONCE_BYTES);
+        let (digits, nonce) = ("0".repeat(32), "n".repeat(52));
         let field = format!(
             "digest USERNAME = \"a\\\"b\" , realm=r, nonce=\"{nonce}\" junk, uri=/x,response={digits}, \
              qop=auth,nc=01, cnonce=c,unknown"
@@ -136,9 +141,14 @@ mod tests {
         assert_eq!((found.username.as_slice(), found.uri.as_slice()), (&b"a\"b"[..], &b"/x"[..]));
         assert_eq!((found.count.as_slice(), found.opaque), (&b"01"[..], None));
         assert_eq!(read(b"Basic x"), Sent::Other(b"Basic".to_vec()));
-        assert_eq!(read(b"Digest"), Sent::Incomplete);
-        assert_eq!(read(field.replace("nc=01,", "").as_bytes()), Sent::Incomplete);
-        assert_eq!(read(field.replace("nnn", "nn").as_bytes()), Sent::Incomplete);
+        assert_eq!(read(b"Digest"), Sent::Incomplete { has_opaque: false });
+        for (whole, part) in [("nc=01,", ""), ("nnn", "nn"), ("000", "00")] {
+            assert_eq!(
+                read(field.replacen(whole, part, 1).as_bytes()),
+                Sent::Incomplete { has_opaque: false }
+            );
+        }
+        assert_eq!(read(b"Digest opaque=1"), Sent::Incomplete { has_opaque: true });
     }
 
     proptest::proptest! {
