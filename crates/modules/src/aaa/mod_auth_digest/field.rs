@@ -34,9 +34,6 @@ pub(super) enum Sent {
 /// Digits of an MD5.
 const DIGEST_BYTES: usize = 32;
 
-/// Bytes of a nonce ([`super::nonce`]).
-const NONCE_BYTES: usize = 52;
-
 /// Reads a field.
 pub(super) fn read(field: &[u8]) -> Sent {
     let field = field.trim_ascii_start();
@@ -132,7 +129,7 @@ mod tests {
 
     #[test]
     fn credentials_are_read_as_apache_does() {
-        let (digits, nonce) = ("0".repeat(32), "n".repeat(52));
+        let (digits, nonce) = ("0".repeat(32), "n".repeat(NONCE_BYTES));
         let field = format!(
             "digest USERNAME = \"a\\\"b\" , realm=r, nonce=\"{nonce}\" junk, uri=/x,response={digits}, \
              qop=auth,nc=01, cnonce=c,unknown"

@@ -101,8 +101,11 @@ async fn decide(dir: &Dir, request: &mut Request) -> Verdict {
 
 /// Checks the login of a form; a correct one is written into the session.
 pub(super) async fn by_form(dir: &Dir, request: &mut Request, form: &form::Form) -> Verdict {
+    // The name counts for the log even if the password is missing.
+    if form.user.is_some() {
+        request.user.clone_from(&form.user);
+    }
     let Some(login) = form.login(dir, request) else { return Verdict::Status(401) };
-    request.user = Some(login.user.clone());
     let verdict = check(dir, request, &login).await;
     if verdict == Verdict::Ok {
         session::write(dir, request, Some(&login)).await;

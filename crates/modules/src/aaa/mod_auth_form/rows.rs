@@ -115,7 +115,7 @@ pub(super) const ROWS: &[Row<AuthForm>] = &[
         "AuthFormSize",
         Takes::One(size),
         "size",
-        "Limits the bytes of a form; 0 for no limit but that of the request's body.",
+        "Limits the bytes of a form's names and values, as they are after decoding.",
     )
     .default("8192"),
     row(
