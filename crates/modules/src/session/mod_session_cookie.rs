@@ -170,6 +170,8 @@ impl Cookie {
     /// `ap_cookie_write`.
     pub(super) fn with_value(&self, value: &[u8], end: &str) -> Vec<u8> {
         let attributes: &[u8] = match self.attributes.as_slice() {
+            // Apache removes a cookie without the attributes that it is set with by default.
+            b"" if value.is_empty() => b"",
             b"" => DEFAULT_ATTRIBUTES,
             given => given,
         };

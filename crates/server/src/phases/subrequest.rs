@@ -20,7 +20,6 @@ use crate::phases::process;
 use crate::phases::walk::symlink;
 use crate::request::etag::VariantsTag;
 use crate::request::filters::InputFilters;
-use crate::request::kept::Inherited;
 use crate::request::{FileKind, MainRequest, Request};
 
 /// Most look-ups of a request's expressions (`-U`, `-F`), and of a subrequest including all within
@@ -356,11 +355,9 @@ impl Request {
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
             has_used_login: self.has_used_login(),
+            lent: self.lent(),
         }));
         sub.env.extend(&self.env);
-        if let Some(inherited) = self.kept::<Inherited>().cloned() {
-            sub.keep(inherited);
-        }
         sub.depth.subrequests += 1;
         sub.depth.made = 0;
         if self.main.is_none() {

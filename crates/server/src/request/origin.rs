@@ -1,5 +1,6 @@
 //! The origin of a request: the client, an internal redirect, or another request.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -33,7 +34,12 @@ pub struct MainRequest {
     pub auth_type: Option<Cow<'static, str>>,
     /// [`Request::has_used_login`] of the main request.
     pub has_used_login: bool,
+    /// [`Request::lent`] of the main request.
+    pub lent: Option<Rc<dyn Any>>,
 }
+
+/// The session of a request, which its subrequests share: a type of mod_session.
+pub struct Lent(pub Rc<dyn Any>);
 
 /// Marks a request whose credentials were correct and are valid for one request.
 pub struct UsedLogin;
@@ -87,6 +93,15 @@ impl Request {
         let (method, rest) = line.split_at(end(line));
         let target = rest.trim_ascii_start();
         (method, target.get(..end(target)).unwrap_or_default())
+    }
+
+    /// What this request has kept as [`Lent`], one that it was redirected from, or the main request.
+    pub fn lent(&self) -> Option<Rc<dyn Any>> {
+        let mut chain = std::iter::successors(Some(self), |request| request.prev.as_deref());
+        chain.find_map(|request| {
+            let own = request.kept::<Lent>().map(|Lent(own)| own.clone());
+            own.or_else(|| request.main.as_ref()?.lent.clone())
+        })
     }
 
     /// Whether credentials that are valid once were used by this request, by one that it was

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use server::log::Level;
-use server::request::Request;
+use server::request::{Lent, Request};
 
 use super::{Dir, Session, Shared, Store, Stored, Values, codec, coding, store};
 
@@ -54,6 +54,10 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
         }
         values.max_age = max_age;
     }
+    if dir.env.or(false) {
+        // Apache writes the session for programs before a login changes it: its end stands first.
+        coding::encode(&mut values.borrow_mut());
+    }
     Some(values)
 }
 
@@ -69,17 +73,12 @@ fn is_included(dir: &Dir, uri: &[u8]) -> bool {
     is_included && !dir.excludes.iter().any(begins)
 }
 
-/// The session that was loaded by this request, one that it was redirected from, or one that it is
-/// a subrequest of.
+/// The session that was loaded by this request, one that it was redirected from, or the main
+/// request. A directory's index is a subrequest, and would find no cookie that is hidden by then.
 fn find(request: &Request, name: &[u8]) -> Option<Shared> {
-    let mut of = Some(request);
-    while let Some(request) = of {
-        if let Some(loaded) = request.inherited::<Loaded>().filter(|loaded| loaded.name == name) {
-            return Some(loaded.values.clone());
-        }
-        of = request.prev.as_deref();
-    }
-    None
+    let lent = request.lent()?;
+    let loaded = lent.downcast_ref::<Loaded>().filter(|loaded| loaded.name == name)?;
+    Some(loaded.values.clone())
 }
 
 /// Reads a session from its store; `None` if that fails.
@@ -112,6 +111,6 @@ async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shar
 
 fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {
     let values: Shared = Rc::new(values.into());
-    request.bequeath(Rc::new(Loaded { name, values: values.clone() }));
+    request.keep(Lent(Rc::new(Loaded { name, values: values.clone() })));
     values
 }
