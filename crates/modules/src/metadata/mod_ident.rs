@@ -10,7 +10,7 @@ use conf::Arg;
 use rt::{ConnectOptions, Remote, Stream};
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
-use server::hooks::Hooks;
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
@@ -47,7 +47,12 @@ impl Module for Ident {
         .default("30"),
     ];
 
-    fn hooks(_: &mut Hooks<'_, Ident>) {}
+    fn hooks(hooks: &mut Hooks<'_, Ident>) {
+        let first = Rank::REALLY_FIRST;
+        hooks.on(Phase::PostReadRequest, first, is_on, look_up);
+        hooks.on(Phase::AccessChecker, first, is_on, look_up).pure();
+        hooks.on(Phase::LogTransaction, first, is_on, look_up).pure();
+    }
 }
 
 server::config! {
@@ -82,6 +87,22 @@ const USER_BYTES: usize = 512;
 
 /// What stands for the user if the answer names none.
 const UNKNOWN: &[u8] = b"unknown";
+
+fn is_on(ident: Bound<'_, Ident>) -> bool {
+    ident.dir.check.or(false)
+}
+
+/// Asks the client's host if an expression may use its answer, since expressions can't wait.
+fn look_up<'r>(_: Bound<'r, Ident>, request: &'r mut Request) -> Step<'r> {
+    let is_named = request.engine.server.registry.names_user_of_host.get();
+    if !is_named || !is_unasked(request) {
+        return Step::DECLINED;
+    }
+    Step::Pending(Box::pin(async move {
+        ask(request).await;
+        Verdict::Declined
+    }))
+}
 
 /// Whether the client's host is to be asked, and has not been asked about this connection.
 pub(crate) fn is_unasked(request: &Request) -> bool {

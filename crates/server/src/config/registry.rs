@@ -42,6 +42,8 @@ pub struct Registry {
     /// Whether an expression uses the client's name (`REMOTE_HOST`), which must be looked up
     /// beforehand.
     pub names_client: Mentioned,
+    /// The same of the user that the client's host names (`REMOTE_IDENT`).
+    pub names_user_of_host: Mentioned,
     /// Whether a directive reads a variable that programs and pages get.
     pub names_variables: Mentioned,
     /// Every hook, provider and filter of the active modules.
@@ -81,6 +83,7 @@ impl Registry {
             server_defaults: Slots::of(server),
             dir_defaults: Slots::of(dir),
             names_client: Mentioned::default(),
+            names_user_of_host: Mentioned::default(),
             names_variables: Mentioned::default(),
             hooks,
         }

@@ -12,6 +12,7 @@ use server::variant_key::Inputs;
 
 use super::input;
 use super::variable::Plain;
+use crate::metadata::mod_ident;
 use crate::ssl::mod_ssl;
 
 /// `MODULE_MAGIC_NUMBER` of Apache 2.4.71.
@@ -41,6 +42,7 @@ pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
             let own = request.host.core.server_admin.get().map(Vec::as_slice);
             own.or(Some(b"[no address given]"))
         }
+        Plain::RemoteIdent => request.connection.logname.get().map(|name| name.as_slice()),
         Plain::ServerSoftware => Some(request.engine.server.banner.as_bytes()),
         Plain::TheRequest => Some(request.head.request_line.as_slice()),
         _ => return append_made(request, name, out),
@@ -95,10 +97,14 @@ fn look(request: &mut Request, name: Plain) {
     }
 }
 
-/// Looks up the client's name if it is wanted (`HostnameLookups`).
+/// Looks up the client's name if it is wanted (`HostnameLookups`), and asks its host for the user
+/// (`IdentityCheck`).
 pub(super) async fn prepare(request: &mut Request, name: Plain) {
     if name == Plain::RemoteHost && hostname::is_unknown(request) {
         hostname::client_name(request).await;
+    }
+    if name == Plain::RemoteIdent && mod_ident::is_unasked(request) {
+        mod_ident::ask(request).await;
     }
 }
 

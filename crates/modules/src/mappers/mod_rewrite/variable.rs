@@ -64,6 +64,7 @@ pub(super) enum Plain {
     RemoteAddr,
     /// `REMOTE_HOST`
     RemoteHost,
+    RemoteIdent,
     /// `REMOTE_PORT`
     RemotePort,
     /// `REMOTE_USER`
@@ -162,7 +163,7 @@ const TIMES: [(&str, &str); 8] = [
     ("TIME_YEAR", "%Y"),
 ];
 
-const NAMES: [(&str, Plain); 29] = [
+const NAMES: [(&str, Plain); 30] = [
     ("API_VERSION", Plain::ApiVersion),
     ("AUTH_TYPE", Plain::AuthType),
     ("CONN_REMOTE_ADDR", Plain::ConnRemoteAddr),
@@ -176,6 +177,7 @@ const NAMES: [(&str, Plain); 29] = [
     ("QUERY_STRING", Plain::QueryString),
     ("REMOTE_ADDR", Plain::RemoteAddr),
     ("REMOTE_HOST", Plain::RemoteHost),
+    ("REMOTE_IDENT", Plain::RemoteIdent),
     ("REMOTE_PORT", Plain::RemotePort),
     ("REMOTE_USER", Plain::RemoteUser),
     ("REQUEST_FILENAME", Plain::RequestFilename),

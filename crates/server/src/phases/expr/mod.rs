@@ -40,9 +40,12 @@ pub fn parse_string(registry: &Registry, text: &[u8], flags: Flags) -> Result<Ex
 
 /// Notes names that must be looked up before an expression is evaluated.
 fn note_names(registry: &Registry, text: &[u8]) {
-    let name = b"REMOTE_HOST";
-    if text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name)) {
+    let has = |name: &[u8]| text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name));
+    if has(b"REMOTE_HOST") {
         registry.names_client.set();
+    }
+    if has(b"REMOTE_IDENT") {
+        registry.names_user_of_host.set();
     }
 }
 
