@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use conf::Arg;
 use md5::{Digest, Md5};
@@ -303,8 +304,13 @@ async fn ask_one(
 
 fn compare_digest(request: &Request, name: &str, digest: &[u8], kept: Option<RealmHash>) -> Authn {
     match kept {
-        Some(RealmHash::Found(kept)) if kept.eq_ignore_ascii_case(digest) => Authn::Granted,
-        Some(RealmHash::Found(_)) => Authn::Denied,
+        Some(RealmHash::Found(kept)) => {
+            // The time that the comparison takes does not show how much of the digest is right.
+            match verify_slices_are_equal(&kept.to_ascii_lowercase(), digest) {
+                Ok(()) => Authn::Granted,
+                Err(_) => Authn::Denied,
+            }
+        }
         Some(RealmHash::UserNotFound) => Authn::UserNotFound,
         Some(RealmHash::GeneralError) => Authn::GeneralError,
         None => {
