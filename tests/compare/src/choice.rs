@@ -58,13 +58,16 @@ pub struct Choice {
     pub folders: Vec<String>,
     /// The site is served with TLS.
     pub is_tls: bool,
+    /// The main server has the names of [`crate::identities::global`].
+    pub has_aliases: bool,
 }
 
 impl Choice {
     /// Returns a generator of values about these files.
     pub fn new(random: Random, files: &[File]) -> Choice {
         let folders = vec!["/".to_owned()];
-        let mut choice = Choice { random, paths: Vec::new(), folders, is_tls: false };
+        let (is_tls, has_aliases) = (false, false);
+        let mut choice = Choice { random, paths: Vec::new(), folders, is_tls, has_aliases };
         for file in files {
             let Some(path) = file.path.strip_prefix("htdocs") else {
                 continue;

@@ -5,7 +5,7 @@ use crate::site::{Case, Node};
 use crate::skipped::htaccess;
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 8] = [
+const MASKS: [(&[&str], &str, &str); 12] = [
     // Whether the end of a program's output is there in time decides.
     (
         &["ScriptAlias", "fcgi:", "scgi:", "uwsgi:"],
@@ -19,6 +19,11 @@ const MASKS: [(&[&str], &str, &str); 8] = [
     // mod_usertrack: the cookie, and the end of its life.
     (&["CookieTracking", "{cookie}"], r"[0-9a-f]{1,8}\.[0-9a-f]{10,16}", "COOKIE"),
     (&["CookieExpires"], r"expires=\w{3}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT", "expires=DATE"),
+    // Keys of sessions, times in them, and encrypted ones; how long cookies live.
+    (&["SessionDBDCookieName"], r"=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "=UUID"),
+    (&["SessionMaxAge"], r"(expiry=)\d{16}", "${1}TIME"),
+    (&["SessionMaxAge"], r"([mM]ax-[aA]ge=)\d+", "${1}SECONDS"),
+    (&["SessionCryptoPassphrase"], r"(Set-Cookie2?: \w+=)[A-Za-z0-9+/=%]{40,}", "${1}ENCRYPTED"),
     // A response's media type in a log.
     (&["CONTENT_TYPE", "resp:Content-Type"], "boundary=[0-9a-f]{1,16}", "boundary=BOUNDARY"),
     // Of an error log, only the messages of mod_log_debug are compared.

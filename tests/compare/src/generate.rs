@@ -5,7 +5,7 @@ use crate::random::Random;
 use crate::requests;
 use crate::rows::{self, BY_URI, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
 use crate::site::{Case, Content, File, Node, Site};
-use crate::{costly, features, tree, usual};
+use crate::{costly, features, identities, tree, usual};
 
 /// Sites that are served at once.
 pub const SITES: u64 = 10;
@@ -30,6 +30,9 @@ pub fn batch(seed: u64, number: u64) -> Vec<Case> {
     if choice.random.percent(15) {
         global.push(section(&mut choice, GLOBAL, 1));
     }
+    if choice.random.percent(15) {
+        global.extend(identities::global(&mut choice));
+    }
     let part = |site| Random::part(seed, (number << 8) + site + (1 << 40));
     let is_tls = choice.random.percent(40);
     let is_tls = |site: u64| is_tls && site % 2 == 1;
@@ -51,6 +54,7 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     let files = tree::tree(&mut random);
     let mut choice = Choice::new(random, &files);
     choice.is_tls = is_tls;
+    choice.has_aliases = global.iter().any(|node| node.name == "AuthnProviderAlias");
     let mut site = Site { global, config: Vec::new(), files, is_tls };
     let choice = &mut choice;
     // What is no TLS on a port of TLS shows in the log of the port's first host alone.
@@ -84,6 +88,9 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
         site.files.extend(file);
     }
     site.config.extend(features::some(choice));
+    let identity = choice.random.percent(12).then(|| identities::some(choice));
+    let client = identity.as_ref().map(|identity| identity.client);
+    site.config.extend(identity.into_iter().flat_map(|identity| identity.nodes));
     let more = nodes(choice, HOST, DEPTH_MAX, 8);
     site.config.extend(more);
     if choice.random.percent(50) {
@@ -95,6 +102,13 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
         }
     }
     let mut requests = requests::requests(choice, REQUESTS, has_login);
+    if let Some(client) = client {
+        for request in &mut requests {
+            if choice.random.percent(50) {
+                client(choice, request);
+            }
+        }
+    }
     if choice.random.percent(20) {
         usual::changes(choice, &mut requests);
     }

@@ -100,7 +100,7 @@ const OF_CONTENTS: [(&str, &str); 20] = [
 
 /// The modules of the case's directives, and those that others require.
 fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
-    if modules.contains(&"proxy") {
+    if modules.contains(&"proxy") || modules.contains(&"dbd") && !modules.contains(&"sed") {
         return modules.to_vec();
     }
     let mut names = BTreeSet::new();
@@ -154,7 +154,7 @@ fn text(case: &Case, signature: &Signature, seat: Seat, needs: Needs<'_>) -> Str
     if case.site.files.iter().any(has_owner) {
         text.push_str("needs root\n");
     }
-    let config = Node::text(&case.site.global, 0) + &case.site.config(seat);
+    let config = seat.fill(&Node::text(&case.site.global, 0)) + &case.site.config(seat);
     if !config.is_empty() {
         text.push_str("\nconfig\n");
         config.lines().for_each(|line| text.push_str(&format!("    {line}\n")));

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds | --first]
-//!         [--scripts | --pages | --proxies]
+//!         [--scripts | --pages | --proxies | --logins]
 //! ```
 //!
 //! `--scripts` makes sites of CGI programs instead of files, `--pages` those of pages with
-//! includes, `--proxies` those of a proxy with servers behind it. `--from` begins with a later
-//! round.
+//! includes, `--proxies` those of a proxy with servers behind it, `--logins` those that ask for
+//! logins. `--from` begins with a later round.
 //! What differs is shrunk and printed as a test file; with `--kinds` only the first difference of
 //! each kind is printed, as it was seen; with `--first` the first of all ends the run. `--report`
 //! ends in success in any case. The same seed makes the same sites; how many rounds there is time
@@ -24,6 +24,7 @@ mod features;
 mod fields;
 mod fresh;
 mod generate;
+mod identities;
 mod includes;
 mod kept;
 mod neighbours;
@@ -54,7 +55,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blackbox::watcher;
 
-use run::{FILES, Limit, Manner, PAGES, PROXIES, Run, SCRIPTS};
+use run::{FILES, LOGINS, Limit, Manner, PAGES, PROXIES, Run, SCRIPTS};
 
 /// The default time limit.
 const SECONDS: u64 = 60;
@@ -98,9 +99,10 @@ fn start() -> Result<bool, String> {
             "--scripts" => sites = SCRIPTS,
             "--pages" => sites = PAGES,
             "--proxies" => sites = PROXIES,
+            "--logins" => sites = LOGINS,
             _ => {
                 return Err("[--seed N] [--seconds N | --rounds N] [--from N] [--report] \
-                     [--kinds|--first] [--scripts|--pages|--proxies]"
+                     [--kinds|--first] [--scripts|--pages|--proxies|--logins]"
                     .to_owned());
             }
         }

@@ -5,7 +5,8 @@ use blackbox::compare::{Rule, difference};
 use crate::site::{Request, Site};
 use crate::wanted::{status, status_line, without_length};
 
-/// A rule may send the page of an error with a status that is none, such as 200.
+/// A rule, or a login or logout by form, may send the page of an error with a status that is none,
+/// such as 200.
 pub fn differ_in_page_of_success(
     site: &Site,
     request: &Request,
@@ -31,7 +32,10 @@ pub fn differ_in_page_of_success(
     let is_html =
         |line: &String| line.starts_with("< Content-Type: text/html") || line.starts_with(PARTS);
     let mut has_rule = false;
-    site.walk(&mut |node| has_rule |= node.name == "RewriteRule" && node.words.contains("R=2"));
+    site.walk(&mut |node| {
+        has_rule |= node.name == "RewriteRule" && node.words.contains("R=2");
+        has_rule |= node.name == "SetHandler" && node.words.starts_with("form-log");
+    });
     if has_rule && differ_in_ranges_of_page(request, apache, tamarack) {
         return true;
     }

@@ -70,8 +70,8 @@ impl Setup {
             file.ports = 2;
         }
         PATIENT.clone_into(&mut file.config);
-        if let Some((_, first)) = cases.first() {
-            file.config.push_str(&Node::text(&first.site.global, 0));
+        if let Some((number, first)) = cases.first() {
+            file.config.push_str(&Seat::Host(*number).fill(&Node::text(&first.site.global, 0)));
         }
         let mut lines = Vec::new();
         for &(number, case) in cases {
@@ -97,6 +97,24 @@ impl Setup {
     fn is_global(&self, error: &str) -> bool {
         line(error).is_some() && self.blames(error).is_none()
     }
+}
+
+/// Whether a path under a server's root is in a folder for what it writes.
+fn is_own(path: &str) -> bool {
+    let below = path.split_once('/').filter(|(site, _)| site.starts_with('s'));
+    below.map_or(path, |(_, below)| below).starts_with("own/")
+}
+
+/// The configuration with Apache's root, except for what each server writes.
+fn shared(config: &str, root: &str) -> String {
+    let mut parts = config.split("@ROOT@");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_own = part.strip_prefix('/').is_some_and(is_own);
+        text.push_str(if is_own { "@ROOT@" } else { root });
+        text.push_str(part);
+    }
+    text
 }
 
 /// The line of [`FILE`] that an error names.
@@ -176,13 +194,14 @@ impl Pair {
         }
     }
 
-    /// Starts Tamarack, if it is asked. It has no tree: its configuration names Apache's.
+    /// Starts Tamarack, if it is asked. Its configuration names Apache's tree; it has of its own
+    /// only what servers write.
     fn second(&self, file: &TestFile, apache: Option<&Side>) -> Option<Result<Side, String>> {
         let program = self.tamarack.as_ref()?;
-        let mut file = TestFile { tree: Vec::new(), ..file.clone() };
+        let mut file = file.clone();
+        file.tree.retain(|entry| is_own(&entry.path));
         if let Some(apache) = apache {
-            let root = apache.place.root.display().to_string();
-            file.config = file.config.replace("@ROOT@", &root);
+            file.config = shared(&file.config, &apache.place.root.display().to_string());
         }
         Some(self.start(program, &file, &mut None))
     }

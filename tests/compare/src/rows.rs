@@ -10,6 +10,7 @@ pub mod rewriting;
 mod tls;
 
 use crate::choice::Choice;
+use crate::identities;
 
 /// The phase that a directive affects, for the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,19 +90,23 @@ pub const BY_URI: [(&str, &str); 2] =
     [("allowmethods", "AllowMethods"), ("log_debug", "LogMessage")];
 
 /// The modules of all sites.
-pub const MODULES: [&str; 52] = [
+pub const MODULES: [&str; 61] = [
     "access_compat",
     "actions",
     "alias",
     "allowmethods",
     "asis",
     "auth_basic",
+    "auth_digest",
     "auth_form",
     "authn_anon",
     "authn_core",
+    "authn_dbd",
     "authn_dbm",
     "authn_file",
+    "authn_socache",
     "authz_core",
+    "authz_dbd",
     "authz_dbm",
     "authz_groupfile",
     "authz_host",
@@ -113,6 +118,7 @@ pub const MODULES: [&str; 52] = [
     "cern_meta",
     "charset_lite",
     "data",
+    "dbd",
     "deflate",
     "dir",
     "env",
@@ -134,7 +140,11 @@ pub const MODULES: [&str; 52] = [
     "sed",
     "session",
     "session_cookie",
+    "session_crypto",
+    "session_dbd",
     "setenvif",
+    "socache_dbm",
+    "socache_shmcb",
     "speling",
     "status",
     "substitute",
@@ -153,7 +163,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> + Clone {
 /// The phase of a directive or a section.
 pub fn phase(name: &str) -> Phase {
     let found = rows().find(|row| row.name.eq_ignore_ascii_case(name));
-    found.map_or(Phase::Walk, |row| row.phase)
+    found.map(|row| row.phase).or_else(|| identities::phase(name)).unwrap_or(Phase::Walk)
 }
 
 /// The module of a directive.

@@ -10,6 +10,7 @@ use blackbox::compare::{Rule, difference};
 use blackbox::escape::escape;
 
 use crate::generate;
+use crate::identities;
 use crate::includes;
 use crate::kept::{self, Needs};
 use crate::pair::{Pair, Servers};
@@ -23,8 +24,6 @@ use crate::verdict::{Signature, Verdict};
 
 /// Simultaneous rounds.
 const WORKERS: usize = 2;
-/// The interval of rounds in which a site is sampled for the directives that decided its responses.
-const SAMPLE_EVERY: u64 = 8;
 /// How many differences of one kind are kept, and how many of all kinds are made small.
 const KIND_MAX: usize = 12;
 const SHRUNK_MAX: usize = 40;
@@ -63,8 +62,9 @@ pub struct Sites {
     modules: &'static [&'static str],
     /// The servers behind them, as a test file declares them.
     backends: &'static [&'static str],
-    /// Responses are sampled for the directives that decided them.
-    is_sampled: bool,
+    /// The interval of rounds in which a site is sampled for the directives that decided its
+    /// responses.
+    sampled_every: Option<u64>,
 }
 
 impl Sites {
@@ -76,22 +76,34 @@ impl Sites {
 
 /// Sites of files.
 pub const FILES: Sites =
-    Sites { batch: generate::batch, modules: &MODULES, backends: &[], is_sampled: true };
+    Sites { batch: generate::batch, modules: &MODULES, backends: &[], sampled_every: Some(8) };
 
 /// Sites of CGI programs.
 pub const SCRIPTS: Sites =
-    Sites { batch: scripts::batch, modules: &scripts::MODULES, backends: &[], is_sampled: false };
+    Sites { batch: scripts::batch, modules: &scripts::MODULES, backends: &[], sampled_every: None };
 
 /// Sites of pages with server-side includes.
-pub const PAGES: Sites =
-    Sites { batch: includes::batch, modules: &includes::MODULES, backends: &[], is_sampled: false };
+pub const PAGES: Sites = Sites {
+    batch: includes::batch,
+    modules: &includes::MODULES,
+    backends: &[],
+    sampled_every: None,
+};
+
+/// Sites that ask for logins.
+pub const LOGINS: Sites = Sites {
+    batch: identities::batch,
+    modules: &identities::MODULES,
+    backends: &[],
+    sampled_every: Some(3),
+};
 
 /// Sites of a proxy with servers behind it.
 pub const PROXIES: Sites = Sites {
     batch: proxies::batch,
     modules: &proxies::MODULES,
     backends: &proxies::BACKENDS,
-    is_sampled: false,
+    sampled_every: None,
 };
 
 /// A run of the program.
@@ -275,8 +287,8 @@ impl Run {
                 }
             }
         }
-        if self.sites.is_sampled
-            && (number + 1).is_multiple_of(SAMPLE_EVERY)
+        if let Some(every) = self.sites.sampled_every
+            && (number + 1).is_multiple_of(every)
             && let Some(case) = cases.first()
         {
             let mut sample = Sample::default();

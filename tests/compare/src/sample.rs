@@ -7,6 +7,7 @@ use crate::pair::{Pair, Servers};
 use crate::rows::{self, Phase};
 use crate::shrink::{parts, without};
 use crate::site::Case;
+use crate::verdict::Exchange;
 
 /// Most directives of a site that are omitted, one at a time.
 const VARIANTS_MAX: usize = 40;
@@ -32,12 +33,15 @@ impl Sample {
             return;
         };
         for (name, verdict) in names.iter().zip(rest) {
-            let changed = whole
-                .exchanges
-                .iter()
-                .zip(&verdict.exchanges)
-                .filter(|(one, other)| own_name(&one.apache) != own_name(&other.apache))
-                .count();
+            let pairs = whole.exchanges.iter().zip(&verdict.exchanges);
+            let is_other = |(one, other): &(&Exchange, &Exchange)| {
+                own_name(&one.apache) != own_name(&other.apache)
+            };
+            let mut changed = pairs.filter(is_other).count();
+            // Others need it.
+            if verdict.refused.is_some() && whole.refused.is_none() {
+                changed = whole.exchanges.len();
+            }
             let count = self.directives.entry(name.clone()).or_default();
             count.0 += 1;
             count.1 += usize::from(changed > 0);

@@ -37,6 +37,8 @@ pub enum Content {
     Size(usize),
     /// A gzip file of this text.
     Gzip(String),
+    /// A file with these bytes.
+    Bytes(Vec<u8>),
     /// An `.htaccess` file.
     Htaccess(Vec<Node>),
 }
@@ -260,6 +262,7 @@ impl Site {
                 Content::Folder => {}
                 Content::Link(target) => made.link = Some(seat.fill(target)),
                 Content::Text(text) => made.content = seat.fill(text).into_bytes(),
+                Content::Bytes(bytes) => made.content.clone_from(bytes),
                 Content::Size(size) => made.options.push(("size".into(), size.to_string())),
                 Content::Gzip(text) => {
                     made.options.push(("gzip".into(), "1".into()));

@@ -7,6 +7,7 @@ use blackbox::answer::{self, Answer};
 use blackbox::client::{Client, Fill};
 use blackbox::compare::{Rule, difference};
 use blackbox::escape::escape;
+use blackbox::keeper::Keeper;
 use blackbox::program::Server;
 use blackbox::render::Renderer;
 use blackbox::stall::Deadline;
@@ -64,6 +65,7 @@ pub fn talk_all(
     let mut are_lines_there = true;
     let talk = |&(at, case): &(usize, &Case)| {
         let clients = sides.iter().map(|_| None).collect();
+        let keepers = sides.iter().map(|_| Keeper::default()).collect();
         let (seat, via) = (Seat::Host(at), String::new());
         let default = cases.iter().find(|(_, other)| other.site.is_tls == case.site.is_tls);
         let default = default.map(|(_, first)| &first.site);
@@ -75,6 +77,7 @@ pub fn talk_all(
             sides: &sides,
             tls,
             clients,
+            keepers,
             via,
             default,
             log_limit,
@@ -100,6 +103,8 @@ struct Talk<'a> {
     sides: &'a [(&'a Side, Renderer<'a>)],
     tls: &'a Tls,
     clients: Vec<Option<Client>>,
+    /// What the site's client knows of each side.
+    keepers: Vec<Keeper>,
     /// How the connections were made.
     via: String,
     /// The first site of the port.
@@ -236,13 +241,14 @@ impl Talk<'_> {
         let options: Vec<String> = self.via.split_whitespace().map(str::to_owned).collect();
         let bytes: Vec<u8> = group.iter().flat_map(|request| request.bytes(self.seat)).collect();
         let mut numbers = Vec::new();
-        for ((side, _), client) in self.sides.iter().zip(&mut self.clients) {
+        let clients = self.clients.iter_mut().zip(&mut self.keepers);
+        for ((side, _), (client, keeper)) in self.sides.iter().zip(clients) {
             numbers.push(backends::expect(side, group, self.seat));
             if client.is_none() {
                 *client = Client::connect(&options, &side.place, self.tls).ok();
             }
             if let Some(client) = client {
-                client.send(&side.place.fill_bytes(&bytes));
+                client.send(&keeper.fill(side.place.fill_bytes(&bytes)));
             }
         }
         let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string());
@@ -250,8 +256,9 @@ impl Talk<'_> {
         let mut all = Vec::new();
         let mut is_last = false;
         let mosts = std::iter::once(APACHE_WORKING_MAX).chain(std::iter::repeat(WORKING_MAX));
-        for ((((side, renderer), client), most), numbers) in
-            self.sides.iter().zip(&mut self.clients).zip(mosts).zip(numbers)
+        let clients = self.clients.iter_mut().zip(&mut self.keepers);
+        for ((((side, renderer), (client, keeper)), most), numbers) in
+            self.sides.iter().zip(clients).zip(mosts).zip(numbers)
         {
             let mut lines = Vec::new();
             for (at, request) in group.iter().enumerate() {
@@ -262,7 +269,7 @@ impl Talk<'_> {
                 };
                 let more = at + 1 < group.len();
                 wait(client, &side.server, most);
-                let (mut shown, ends) = response(request, client, renderer, more);
+                let (mut shown, ends) = response(request, (client, keeper), renderer, more);
                 is_last |= ends;
                 let number = numbers.get(at).copied().unwrap_or_default();
                 shown.extend(backends::heard(side, renderer, request, number));
@@ -398,7 +405,7 @@ impl ErrorLogs {
 /// Reads a response, and returns whether it is the connection's last.
 fn response(
     request: &Request,
-    client: &mut Client,
+    (client, keeper): (&mut Client, &mut Keeper),
     renderer: &Renderer,
     is_more_asked: bool,
 ) -> (Vec<String>, bool) {
@@ -407,7 +414,9 @@ fn response(
         let what = if client.end.is_some() { NO_ANSWER } else { TOO_LATE };
         return (vec![what.to_owned()], true);
     };
-    let mut lines = renderer.answer(&answer);
+    keeper.learn(&answer);
+    let lines = renderer.answer(&answer).into_iter();
+    let mut lines: Vec<String> = lines.map(|line| keeper.unfill(line)).collect();
     lines.extend(entries(&answer).map(|entry| format!("= entry {}", renderer.mask(&entry))));
     if !client.buffer.is_empty() && !is_more_asked {
         let more = client.buffer.split(|&byte| byte == b'\r').next().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Generates the random folder of a site.
 
+use crate::identities;
 use crate::random::Random;
 use crate::site::{Content, File};
 use crate::special;
@@ -91,6 +92,7 @@ pub fn tree(random: &mut Random) -> Vec<File> {
         text("map.dir", ""),
         text("map.pag", &special::sdbm(&DBM)),
     ];
+    files.extend(identities::files());
     let mut folders = vec![String::new()];
     for folder in FOLDERS {
         if random.percent(35) {
