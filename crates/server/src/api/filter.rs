@@ -35,6 +35,11 @@ impl Stage {
 /// A filter of a response. It is applied once, after the handler and before anything is sent: it
 /// may read and change status and headers, and wraps the body.
 pub trait OutputFilter {
+    /// The path of the type, with the name of its module.
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
+
     /// Called before [`OutputFilter::apply`], and again after each match that had to be made first:
     /// decisions that depend on regular expressions belong here.
     ///

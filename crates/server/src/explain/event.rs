@@ -57,6 +57,12 @@ impl Kind {
     }
 }
 
+/// The property with the values of a field.
+const VALUES: &str = "values";
+
+/// The properties that are not for people, but for the program.
+pub const HIDDEN: [&str; 4] = ["id", "table", "replaces", VALUES];
+
 /// An event, with the events inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -102,9 +108,28 @@ impl Event {
         self
     }
 
+    /// Adds the values of a field, each on a line.
+    #[must_use]
+    pub(super) fn with_values<'v>(self, values: impl Iterator<Item = &'v [u8]>) -> Event {
+        let lines: String = values.map(|value| super::state::shown(value) + "\n").collect();
+        self.with(VALUES, lines)
+    }
+
+    /// The values of a field, if the event has them.
+    pub fn values(&self) -> Option<Vec<&str>> {
+        Some(self.fact(VALUES)?.lines().collect())
+    }
+
     /// A property.
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.facts.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The memory that it takes without the events inside it, roughly, in bytes.
+    pub(super) fn size(&self) -> usize {
+        const OWN: usize = 256;
+        let facts: usize = self.facts.iter().map(|(_, value)| OWN / 4 + value.len()).sum();
+        OWN + self.name.len() + self.outcome.len() + facts
     }
 
     /// Calls `see` with this event and each event inside it, in order.

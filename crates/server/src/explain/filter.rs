@@ -14,14 +14,23 @@ const FILTERS: &str = "filters";
 /// Wraps each filter of a request in a recording one.
 pub fn record_all(request: &mut Request) {
     for attached in &mut request.response.filters {
-        let name = attached.name.to_string();
+        let (name, owner) = (attached.name.to_string(), owner(attached.filter.type_name()));
         let filter = std::mem::replace(&mut attached.filter, Box::new(Nothing));
-        attached.filter = Box::new(Recorded { name, filter, before: None, events: Vec::new() });
+        attached.filter =
+            Box::new(Recorded { name, owner, filter, before: None, events: Vec::new() });
     }
+}
+
+/// The module's `FILE` in the path of a filter's type, or the core's.
+fn owner(type_name: &str) -> String {
+    let module = type_name.split("::").find(|part| part.starts_with("mod_"));
+    format!("{}.c", module.unwrap_or("core"))
 }
 
 struct Recorded {
     name: String,
+    /// Its module.
+    owner: String,
     filter: Box<dyn OutputFilter>,
     /// The request before the filter.
     before: Option<State>,
@@ -61,16 +70,16 @@ impl OutputFilter for Recorded {
             let _running = recorder.measure(FILTERS);
             return self.filter.apply(request, body);
         }
-        let begun =
-            recorder.begin(Event { events: self.events, ..Event::new(Kind::Filter, self.name) });
+        let event = Event::new(Kind::Filter, self.name).with("module", self.owner);
+        let begun = recorder.begin(Event { events: self.events, ..event });
         let (before, length) = (State::of(request), body.length());
         let made = self.filter.apply(request, body);
         let changes = before.changes(request).unwrap_or_default();
         let is_same = made.length() == length && changes.is_empty();
+        changes.into_iter().for_each(|change| recorder.add(change));
         begun.end(|event| {
             let is_same = is_same && event.events.is_empty();
             event.outcome = if is_same { "no change" } else { "changed" }.to_owned();
-            event.events.extend(changes);
         });
         made
     }

@@ -7,6 +7,9 @@ use super::{Event, Kind};
 use crate::api::hooks::{Phase, Run, Step, Verdict};
 use crate::request::Request;
 
+/// The name of the hook that authenticates without a password.
+const USER: &str = "--user";
+
 /// A hook with its properties.
 pub(crate) struct RecordedHook {
     /// The recorded hook.
@@ -39,14 +42,16 @@ impl RecordedHook {
             let _running = recorder.measure(self.phase.name());
             return self.ask(request, recorder.user()).await;
         }
-        let event = Event::new(Kind::Hook, self.module).with("phase", self.phase.name());
+        let user = recorder.user().filter(|_| self.phase == Phase::CheckUserId);
+        let by = if user.is_some() { USER } else { self.module };
+        let event = Event::new(Kind::Hook, by).with("phase", self.phase.name());
         let begun = recorder.begin(event);
         let before = State::of(request);
-        let verdict = self.ask(request, recorder.user()).await;
+        let verdict = self.ask(request, user).await;
         let changes = before.changes(request).unwrap_or_default();
+        changes.into_iter().for_each(|change| recorder.add(change));
         begun.end(|event| {
             event.outcome = said(verdict);
-            event.events.extend(changes);
             if !self.pure {
                 event.facts.push(("pure", "no".to_owned()));
             }
@@ -55,7 +60,7 @@ impl RecordedHook {
     }
 
     /// Runs the hook. A `user` counts as authenticated.
-    async fn ask(&self, request: &mut Request, user: Option<&[u8]>) -> Verdict {
+    async fn ask(&self, request: &mut Request, user: Option<Vec<u8>>) -> Verdict {
         if let Some(user) = user.filter(|_| self.phase == Phase::CheckUserId) {
             return take_for(request, user);
         }
@@ -67,8 +72,8 @@ impl RecordedHook {
 }
 
 /// Authenticates without a password.
-fn take_for(request: &mut Request, user: &[u8]) -> Verdict {
-    request.user = Some(user.to_vec());
+fn take_for(request: &mut Request, user: Vec<u8>) -> Verdict {
+    request.user = Some(user);
     request.auth_type.get_or_insert("Basic".into());
     request.depends.pure = false;
     Verdict::Ok

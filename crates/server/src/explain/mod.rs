@@ -13,7 +13,7 @@ mod recorder;
 mod state;
 mod walk;
 
-pub use event::{Event, Kind};
+pub use event::{Event, HIDDEN, Kind};
 pub use filter::record_all as record_filters;
 pub(crate) use hook::RecordedHook;
 pub use meter::Measured;

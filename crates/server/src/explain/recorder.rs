@@ -14,6 +14,9 @@ use crate::config::section::Section;
 /// Text numbers reserved for each `.htaccess`: macros expand to further texts.
 const TEXTS_OF_FILE: u32 = 4096;
 
+/// The memory for the events of a request, in bytes: that of a hundred thousand short ones.
+const BYTES_LIMIT: usize = 32 * 1024 * 1024;
+
 /// What an engine records.
 pub struct Recorder {
     /// The events that have begun, each inside the one before.
@@ -24,8 +27,14 @@ pub struct Recorder {
     files: RefCell<Vec<Rc<HtaccessFile>>>,
     /// The number of the next file's first text.
     next_text: Cell<u32>,
+    /// The memory that is left for events, in bytes.
+    left: Cell<usize>,
+    /// The events that there was no memory for.
+    left_out: Cell<u64>,
+    /// Whether something was not asked.
+    is_uncertain: Cell<bool>,
     /// The user that counts as authenticated.
-    user: Option<Vec<u8>>,
+    user: RefCell<Option<Vec<u8>>>,
     /// The time that phases take, while that is measured instead of events.
     meter: Meter,
 }
@@ -47,7 +56,10 @@ impl Recorder {
             merges: RefCell::default(),
             files: RefCell::default(),
             next_text: Cell::new(texts.saturating_add(1)),
-            user,
+            left: Cell::new(BYTES_LIMIT),
+            left_out: Cell::new(0),
+            is_uncertain: Cell::new(false),
+            user: RefCell::new(user),
             meter: Meter::default(),
         })
     }
@@ -73,22 +85,72 @@ impl Recorder {
     }
 
     /// The user that counts as authenticated.
-    pub(super) fn user(&self) -> Option<&[u8]> {
-        self.user.as_deref()
+    pub(super) fn user(&self) -> Option<Vec<u8>> {
+        self.user.borrow().clone()
     }
 
-    /// Begins an event: the events that follow are inside it, until it ends.
+    /// Requests that follow count as that user's if they have to authenticate.
+    pub fn set_user(&self, user: Option<Vec<u8>>) {
+        self.user.replace(user);
+    }
+
+    /// Begins an event: the events that follow are inside it, until it ends. The outermost one
+    /// begins a recording.
     pub fn begin(self: &Rc<Self>, event: Event) -> Begun {
         let mut open = self.open.borrow_mut();
+        if open.is_empty() {
+            self.left.set(BYTES_LIMIT);
+            self.left_out.set(0);
+            self.is_uncertain.set(false);
+        }
         open.push(event);
         Begun { recorder: self.clone(), depth: open.len() }
     }
 
-    /// Adds an event to the one that began last.
+    /// Adds an event to the one that began last, if there is memory for it.
     pub fn add(&self, event: Event) {
-        if let Some(last) = self.open.borrow_mut().last_mut() {
-            last.events.push(event);
+        let mut open = self.open.borrow_mut();
+        let is_kept = self.left.get() > 0 || is_essential(&open, &event);
+        let Some(last) = open.last_mut() else { return };
+        if !is_kept {
+            self.left_out.set(self.left_out.get() + 1);
+            return;
         }
+        self.left.set(self.left.get().saturating_sub(event.size()));
+        let before = last.events.last_mut().filter(|_| self.left.get() == 0);
+        match before.filter(|before| before.kind == Kind::Log && event.kind == Kind::Log) {
+            Some(before) => {
+                self.left_out.set(self.left_out.get() + 1);
+                *before = event;
+            }
+            None => last.events.push(event),
+        }
+    }
+
+    /// The number of events inside the one that began last.
+    pub fn count(&self) -> usize {
+        self.open.borrow().last().map_or(0, |last| last.events.len())
+    }
+
+    /// Removes the events inside the one that began last, but for the first `count`.
+    pub fn keep_first(&self, count: usize) {
+        let mut open = self.open.borrow_mut();
+        let Some(last) = open.last_mut() else { return };
+        let mut size = 0;
+        for event in last.events.drain(count.min(last.events.len())..) {
+            event.each(&mut |event| size += event.size());
+        }
+        self.left.set(self.left.get() + size);
+    }
+
+    /// The number of events that there was no memory for, since the recording began.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.get()
+    }
+
+    /// Whether the response may depend on something that was not asked.
+    pub fn is_uncertain(&self) -> bool {
+        self.is_uncertain.get()
     }
 
     /// Notes a directive that had an effect: on a field, or on a path.
@@ -96,13 +158,30 @@ impl Recorder {
         self.add(Event::new(Kind::Directive, super::state::shown(about)).at(span));
     }
 
+    /// Notes a line that has changed a field of the response, whose values in `table` are these now;
+    /// `replaces` if the line has replaced all of them. The values have no line breaks.
+    pub fn field_line(
+        &self,
+        (name, span): (&[u8], Span),
+        table: &'static str,
+        values: &[&[u8]],
+        replaces: bool,
+    ) {
+        let event = Event::new(Kind::Directive, super::state::shown(name)).at(span);
+        let event = event.with("table", table);
+        let event = if replaces { event.with("replaces", "yes") } else { event };
+        self.add(event.with_values(values.iter().copied()));
+    }
+
     /// Notes a look-up that a server would send to the network or to a program.
     pub fn not_asked(&self, what: &str) {
+        self.is_uncertain.set(true);
         self.add(Event::new(Kind::Note, what).came_to("not asked"));
     }
 
     /// Notes a connection that a server would open to another one, whose response is unknown.
     pub fn not_connected(&self, to: &str) {
+        self.is_uncertain.set(true);
         let event = Event::new(Kind::Note, format!("would connect to {to}"));
         self.add(event.came_to("not asked").with("connection", to));
     }
@@ -152,6 +231,18 @@ impl Recorder {
     }
 }
 
+/// Whether an event is recorded even if there is no memory for steps: the hooks of a request are few.
+fn is_essential(open: &[Event], event: &Event) -> bool {
+    let is_one = match event.kind {
+        Kind::Request | Kind::Hook | Kind::Log => true,
+        Kind::Note => event.outcome == "not asked" || event.name == "cached",
+        _ => false,
+    };
+    let is_step =
+        |outer: &Event| matches!(outer.kind, Kind::Subrequest | Kind::Rule | Kind::Filter);
+    is_one && !open.iter().any(is_step)
+}
+
 /// An event that has begun. If it is dropped before it ends, it leaves no trace: the same step will
 /// run again.
 pub struct Begun {
@@ -187,5 +278,51 @@ impl Begun {
 impl Drop for Begun {
     fn drop(&mut self) {
         self.recorder.open.borrow_mut().truncate(self.depth.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn recorded(record: impl FnOnce(&Rc<Recorder>)) -> Event {
+        let recorder = Recorder::new(0, None);
+        let begun = recorder.begin(Event::new(Kind::Request, "/"));
+        record(&recorder);
+        begun.into_event().unwrap()
+    }
+
+    #[test]
+    fn memory_has_a_limit() {
+        let event = recorded(|recorder| {
+            for number in 0..1_000_000 {
+                recorder.add(Event::new(Kind::Rule, number.to_string()));
+            }
+            assert!(recorder.left_out() > 800_000);
+            for number in ["1", "2"] {
+                recorder.add(Event::new(Kind::Log, number));
+            }
+            recorder.begin(Event::new(Kind::Hook, "a.c")).end(|_| {});
+            recorder.begin(Event::new(Kind::Subrequest, "/")).end(|_| {});
+        });
+        let mut last = event.events.iter().rev();
+        assert_eq!((last.next().unwrap().kind, &*last.next().unwrap().name), (Kind::Hook, "2"));
+        assert_eq!(last.next().unwrap().kind, Kind::Rule);
+        assert!(event.events.iter().map(Event::size).sum::<usize>() < BYTES_LIMIT + 1024);
+    }
+
+    #[test]
+    fn removed_events_take_no_memory() {
+        let event = recorded(|recorder| {
+            for _ in 0..1_000 {
+                recorder.keep_first(1);
+                let rule = recorder.begin(Event::new(Kind::Rule, "x".repeat(100_000)));
+                recorder.add(Event::new(Kind::Condition, "y".repeat(100_000)));
+                rule.end(|_| {});
+            }
+            assert_eq!((recorder.count(), recorder.left_out()), (2, 0));
+        });
+        assert_eq!(event.events.len(), 2);
     }
 }

@@ -123,6 +123,7 @@ fn table_changes(
         }
         let event = Event::new(Kind::Change, table).with("name", shown(name));
         let event = if old.is_empty() { event } else { event.with("before", all_of(&old)) };
+        let event = event.with_values(new.iter().map(Vec::as_slice));
         found.push(match new.is_empty() {
             true => event.with("removed", "yes"),
             false => event.came_to(all_of(&new)),

@@ -18,6 +18,9 @@ const LEAST_RUNS: usize = 5;
 /// The time after which an expensive response is not made again.
 const BUDGET: Duration = Duration::from_millis(20);
 
+/// The time after which a very expensive one is not made again.
+const LAST_BUDGET: Duration = Duration::from_millis(500);
+
 /// Median times, without a client and with warm caches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -61,7 +64,11 @@ impl Samples {
     /// Whether the response is to be made once more.
     pub fn wants_more(&self) -> bool {
         let runs = self.responses.len();
-        runs < LEAST_RUNS || (runs < RUNS && self.began.elapsed() < BUDGET)
+        match self.began.elapsed() {
+            took if took >= LAST_BUDGET => runs < 1,
+            took if took >= BUDGET => runs < LEAST_RUNS,
+            _ => runs < RUNS,
+        }
     }
 
     /// Adds a run.

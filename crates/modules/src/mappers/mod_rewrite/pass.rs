@@ -16,7 +16,7 @@ use super::expand::{FILLED_BYTES_LIMIT, References, Scope};
 use super::rule::Rule;
 use super::rule_set::{Candidates, RuleSet};
 use super::settings::{Directory, Settings};
-use super::trace::{Question, Trace};
+use super::trace::{Folded, Question, ROUNDS_SHOWN, Trace};
 
 /// Most matching rules before the loop yields.
 const TURN_RULES: u32 = 64;
@@ -70,6 +70,7 @@ pub(super) struct Pass<'r> {
     pub(super) captures: Captures,
     outcome: Outcome,
     rounds: i32,
+    folded: Option<Folded>,
     applied: u32,
     /// Header fields that conditions of the current rule depend on.
     pub(super) vary: Vec<Vec<u8>>,
@@ -106,6 +107,7 @@ impl<'r> Pass<'r> {
             captures: Captures::new(),
             outcome: Outcome::Unchanged,
             rounds: 1,
+            folded: None,
             applied: 0,
             vary: Vec::new(),
         }
@@ -234,6 +236,10 @@ impl<'r> Pass<'r> {
             if let Some(outcome) = applied? {
                 return Ok(outcome);
             }
+            // Only a round begins at the first rule.
+            if self.at == 0 && self.rounds > ROUNDS_SHOWN {
+                self.folded = self.scope.trace.fold(self.request, self.folded);
+            }
             self.applied += 1;
             if self.applied.is_multiple_of(TURN_RULES) && !self.request.depth.in_expression {
                 rt::after_sockets().await;
@@ -244,7 +250,7 @@ impl<'r> Pass<'r> {
 
     /// Begins to record the matching rule.
     fn begin_record(&self) -> Option<Begun> {
-        let rule = self.rules.get(self.at).filter(|_| self.scope.trace.names_each())?;
+        let rule = self.rules.get(self.at).filter(|_| self.scope.trace.is_recorded())?;
         let subject = &self.scope.subject;
         let group = |number: usize| {
             let text = subject.get(self.captures.range(number)?)?;

@@ -21,6 +21,20 @@ pub(super) struct Trace {
     level: Option<Level>,
     /// Whether the lines of all levels are recorded.
     is_recorded: bool,
+    /// Whether only rules that match are recorded.
+    is_brief: bool,
+}
+
+/// The rounds of a pass that are recorded in full; of later ones, only the last is kept.
+pub(super) const ROUNDS_SHOWN: i32 = 8;
+
+/// Rounds that a recording does not show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Folded {
+    /// The number of recorded events before them.
+    before: usize,
+    /// Their number.
+    rounds: usize,
 }
 
 /// A question to a rule or a condition: a line of the log, and an event of a recording.
@@ -78,17 +92,40 @@ impl Trace {
             Level::Trace2,
             Level::Trace1,
         ];
-        let is_recorded = request.engine.recording().is_some();
+        let (is_recorded, is_brief) = (request.engine.recording().is_some(), false);
         if !request.logs::<Rewrite>(Level::Trace1) {
-            return Trace { level: None, is_recorded };
+            return Trace { level: None, is_recorded, is_brief };
         }
         let level = LEVELS.into_iter().find(|level| request.logs::<Rewrite>(*level));
-        Trace { level, is_recorded }
+        Trace { level, is_recorded, is_brief }
     }
 
     /// Whether each rule is tested on its own, even one that can't match.
     pub fn names_each(self) -> bool {
-        self.is_recorded || self.writes(Level::Trace3)
+        (self.is_recorded && !self.is_brief) || self.writes(Level::Trace3)
+    }
+
+    /// Whether rules that match are recorded.
+    pub fn is_recorded(self) -> bool {
+        self.is_recorded
+    }
+
+    /// Begins a round that is recorded in brief, and removes the one before if that was, too.
+    #[cold]
+    pub fn fold(&mut self, request: &Request, folded: Option<Folded>) -> Option<Folded> {
+        let recorder = request.engine.recording().filter(|_| self.is_recorded)?;
+        (self.level, self.is_brief) = (None, true);
+        let Some(Folded { before, rounds }) = folded else {
+            return Some(Folded { before: recorder.count(), rounds: 0 });
+        };
+        let rounds = rounds + 1;
+        recorder.keep_first(before);
+        let text = match rounds {
+            1 => "1 round is not shown".to_owned(),
+            _ => format!("{rounds} rounds are not shown"),
+        };
+        recorder.add(Event::new(Kind::Note, text).with("rounds", rounds.to_string()));
+        Some(Folded { before, rounds })
     }
 
     /// Logs a question.
