@@ -2,11 +2,21 @@
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pcre2_sys as sys;
 
 use crate::captures::{Captures, MAX_GROUPS};
 use crate::limits::{JIT_STACK_BYTES, JIT_STACK_FIRST_BYTES, LOOP_HEAP_LIMIT_KIB};
+
+/// Whether this process interprets all patterns.
+static INTERPRETS: AtomicBool = AtomicBool::new(false);
+
+/// Interprets all patterns that this process compiles from now on: for a program that matches few
+/// times, machine code costs more than it saves.
+pub fn interpret() {
+    INTERPRETS.store(true, Ordering::Relaxed);
+}
 
 /// A compiled pattern, freed with its last owner.
 pub(crate) struct Code(NonNull<sys::pcre2_code_8>);
@@ -29,6 +39,9 @@ impl Code {
     /// the offset.
     pub(crate) fn compile(pattern: &[u8], bits: u32) -> Result<Code, (i32, usize)> {
         let code = Code::interpreted(pattern, bits)?;
+        if INTERPRETS.load(Ordering::Relaxed) {
+            return Ok(code);
+        }
         // SAFETY: the code is live and not shared yet. If it fails, the pattern is interpreted.
         unsafe { sys::pcre2_jit_compile_8(code.0.as_ptr(), sys::PCRE2_JIT_COMPLETE) };
         Ok(code)

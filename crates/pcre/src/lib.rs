@@ -22,6 +22,7 @@ mod substitute;
 
 pub use captures::{Captures, MAX_GROUPS};
 pub use counted::Watch;
+pub use engine::interpret;
 pub use flags::Flags;
 pub use limits::{
     HEAP_LIMIT_KIB, JIT_STACK_BYTES, JIT_STACK_FIRST_BYTES, LOOP_HEAP_LIMIT_KIB, LOOP_WORK,
