@@ -76,10 +76,11 @@ fn missing_field(report: &Report, places: &Places, name: &str) -> String {
     if name.eq_ignore_ascii_case("content-encoding") {
         out = filters(report);
     }
-    let mentions = |args: &str| args.to_ascii_lowercase().contains(&name.to_ascii_lowercase());
+    let mentions = |args: &str| mentions(args, name);
     let mut applied = Vec::new();
     report.event.each(&mut |event| {
-        if event.kind == Kind::Directive && event.name.eq_ignore_ascii_case(name) {
+        let is_it = || event.name.split(", ").any(|own| own.eq_ignore_ascii_case(name));
+        if event.kind == Kind::Directive && is_it() {
             applied.extend(place(places, event));
         }
     });
@@ -107,6 +108,12 @@ fn missing_field(report: &Report, places: &Places, name: &str) -> String {
         true => out,
         false => format!("the response has no {name}\n{out}"),
     }
+}
+
+/// Whether arguments have a word: a field's name, such as `X-A`.
+fn mentions(args: &str, name: &str) -> bool {
+    let is_end = |letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '-' | '_');
+    args.split(is_end).any(|word| word.eq_ignore_ascii_case(name))
 }
 
 /// The type of the response, its filters, and the lines that could have added others.
@@ -197,5 +204,25 @@ fn reasons(of: &Event, depth: usize, places: &Places, out: &mut String) {
             let _ = writeln!(out, "{indent}{}: not asked", event.name);
         }
         reasons(event, depth + usize::from(is_shown), places, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_words_are_mentioned() {
+        for (args, expected) in [
+            ("set A 1", true),
+            ("set \"a\" 1", true),
+            ("always edit A: ^x y", true),
+            ("www-data", false),
+            ("set X-A 1", false),
+            ("set A-X 1", false),
+            ("%{A}i", true),
+        ] {
+            assert_eq!(mentions(args, "A"), expected, "{args}");
+        }
     }
 }

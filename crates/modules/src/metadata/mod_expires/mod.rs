@@ -4,7 +4,7 @@
 
 pub(super) mod code;
 
-use conf::Arg;
+use conf::{Arg, Span};
 use server::body::Body;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
@@ -25,9 +25,9 @@ server::config! {
         /// `ExpiresActive`
         active: Setting<bool>,
         /// `ExpiresDefault`
-        default: Setting<Code>,
+        default: Setting<(Code, Span)>,
         /// `ExpiresByType`, by the type in lower case.
-        by_type: Overlay<Vec<u8>, Code>,
+        by_type: Overlay<Vec<u8>, (Code, Span)>,
         /// Whether some type ends with `/*`. Like Apache, an inner section without one makes those
         /// of outer sections ineffective.
         has_wildcards: Own<bool>,
@@ -87,16 +87,18 @@ fn by_type(cx: &mut Here<'_, '_>, media_type: &Arg, code: &Arg) -> Set {
         let (media_type, text) = (&media_type.text, &code.text);
         Fault::new(format!("'ExpiresByType {media_type} {text}': {why}")).at(code)
     })?;
+    let span = cx.span();
     let dir = cx.dir();
     dir.has_wildcards.0 |= media_type.text.get(slash..) == Some(b"/*");
-    dir.by_type.insert(media_type.text.to_ascii_lowercase(), parsed);
+    dir.by_type.insert(media_type.text.to_ascii_lowercase(), (parsed, span));
     Ok(())
 }
 
 fn default(cx: &mut Here<'_, '_>, code: &Arg) -> Set {
     let parsed = Code::parse(&code.text)
         .map_err(|why| Fault::new(format!("'ExpiresDefault {}': {why}", code.text)).at(code))?;
-    cx.dir().default.set(parsed);
+    let span = cx.span();
+    cx.dir().default.set((parsed, span));
     Ok(())
 }
 
@@ -126,9 +128,12 @@ impl OutputFilter for Filter {
         if !wire::status::is_error(request.response.status)
             && !has_own
             && let Some(dir) = request.dir_of::<Expires>()
-            && let Some(code) = dir.code(request.response.content_type.as_deref())
+            && let Some((code, span)) = dir.code(request.response.content_type.as_deref())
             && let Some(time) = time(code, request)
         {
+            if let Some(recorder) = request.engine.recording() {
+                recorder.directive(b"Expires, Cache-Control", span);
+            }
             request.expire(time);
         }
         body
@@ -140,13 +145,13 @@ impl OutputFilter for Filter {
 }
 
 impl Directory {
-    /// The code for a media type.
-    fn code(&self, media_type: Option<&[u8]>) -> Option<Code> {
+    /// The code for a media type, and its line.
+    fn code(&self, media_type: Option<&[u8]>) -> Option<(Code, Span)> {
         let found = media_type.and_then(|media_type| self.code_of_type(media_type));
         found.or_else(|| self.default.get().copied())
     }
 
-    fn code_of_type(&self, media_type: &[u8]) -> Option<Code> {
+    fn code_of_type(&self, media_type: &[u8]) -> Option<(Code, Span)> {
         if self.by_type.is_empty() {
             return None;
         }

@@ -46,13 +46,26 @@ pub(super) fn apply(
     while let Some(entry) = entries.get(*done) {
         if entry.is_early() == (time == Time::Early) && holds(&entry.condition, request)? {
             change(request, fields, entry)?;
-            if let Some(recorder) = request.engine.recording() {
-                recorder.directive(&entry.name, entry.span);
+            if request.engine.recording().is_some() {
+                record(request, fields, entry);
             }
         }
         *done += 1;
     }
     Ok(())
+}
+
+#[cold]
+fn record(request: &Request, fields: Fields, entry: &Entry) {
+    let Some(recorder) = request.engine.recording() else { return };
+    let (table, values) = match fields {
+        Fields::Request => return recorder.directive(&entry.name, entry.span),
+        Fields::Success => ("header", &request.response.headers_out),
+        Fields::Always => ("header (always)", &request.response.err_headers_out),
+    };
+    let values: Vec<&[u8]> = values.get_all(&entry.name).collect();
+    let replaces = matches!(entry.action, Action::Set(_));
+    recorder.field_line((&entry.name, entry.span), table, &values, replaces);
 }
 
 /// Whether a condition holds. As in Apache, one that can't be evaluated is ignored, and the change
