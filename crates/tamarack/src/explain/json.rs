@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use regular::looks::Looks;
 use serde_json::{Value, json};
-use server::explain::Event;
+use server::explain::{Event, HIDDEN};
 
 use super::cost::Cost;
 use super::places::{Place, Places};
@@ -30,6 +30,7 @@ pub fn write(report: &Report, places: &Places) -> String {
         "length": report.length,
         "handler": report.handler,
         "not_asked": report.unasked,
+        "uncertain": report.is_uncertain,
         "host": {
             "name": host.name,
             "place": host.place.as_ref().map(of_place),
@@ -123,7 +124,7 @@ fn event(one: &Event, places: &Places) -> Value {
             json!(format!("{} {}", directive.name, directive.args)),
         );
     }
-    let facts = one.facts.iter().filter(|(name, _)| *name != "id");
+    let facts = one.facts.iter().filter(|(name, _)| !HIDDEN.contains(name));
     for (name, fact) in facts {
         object.insert(name.replace(' ', "_"), json!(fact));
     }

@@ -10,11 +10,11 @@ mod json;
 mod markdown;
 mod options;
 pub mod places;
-mod report;
+pub mod report;
 mod rows;
 mod session;
 mod target;
-mod text;
+pub mod text;
 mod why;
 
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ use expect::{Expectation, Tap};
 use options::Options;
 use report::Report;
 
-pub use session::Session;
+pub use session::{Answer, Session, within};
 pub use target::{Target, target_of};
 
 /// The program's name in messages.
@@ -57,6 +57,7 @@ pub fn run(words: &[OsString]) -> i32 {
             return if wrong.use_stderr() { WRONG_USE } else { 0 };
         }
     };
+    pcre::interpret();
     match work(&options) {
         Ok((text, is_good)) => {
             dump::print(&text);
@@ -92,7 +93,7 @@ fn work(options: &Options) -> Result<(String, bool), Failure> {
         Ok::<_, String>(String::from_utf8_lossy(&text).into_owned())
     };
     let expected = options.expect.as_ref().map(read).transpose()?;
-    let expected = expected.as_deref().map(expect::parse).transpose();
+    let expected = expected.as_deref().map(|text| expect::parse(text, options)).transpose();
     let expected = expected.map_err(|why| match &options.expect {
         Some(file) => format!("{}, {why}", file.display()),
         None => why,
@@ -107,23 +108,25 @@ fn work(options: &Options) -> Result<(String, bool), Failure> {
     let before = options.diff.clone().map(|old| configuration(options, Some(old))).transpose()?;
     become_child(&server)?;
     if let Some(expected) = expected {
-        return Ok(compare(options, &loaded, server, &expected)?);
+        return Ok(compare(&loaded, server, &expected)?);
     }
     let text = match before {
         Some((old, old_server)) => {
-            let body = body.as_deref();
-            let old = ask(options, body, &old, old_server, async |_, session, report| {
-                text::lines(report, &session.places)
-            })?;
-            let new = ask(options, body, &loaded, server, async |_, session, report| {
-                text::lines(report, &session.places)
-            })?;
-            text::write_differences(&diff::between(&old, &new), style(options).colour)
+            let lines = |loaded: &Loaded, server: Arc<Server>| {
+                ask(options, body.as_deref(), loaded, server, async |_, session, report| {
+                    text::lines(report, &session.places)
+                })
+            };
+            let again = lines(&old, old_server.clone())?;
+            let old = lines(&old, old_server)?;
+            let new = lines(&loaded, server)?;
+            let fresh = diff::Fresh::of(&again, &old);
+            text::write_differences(&diff::between(&old, &new, &fresh), style(options).colour)
         }
         None => {
             ask(options, body.as_deref(), &loaded, server, async |options, session, report| {
                 if let Some(mut file) = record {
-                    let line = expect::line(report);
+                    let line = expect::line(report, options);
                     writeln!(file, "{line}").map_err(|error| error.to_string())?;
                 }
                 Ok::<_, String>(match &options.why {
@@ -208,17 +211,20 @@ fn ask<T>(
 
 /// Explains the requests of expectations; the results as TAP.
 fn compare(
-    options: &Options,
     loaded: &Loaded,
     server: Arc<Server>,
     expected: &[Expectation],
 ) -> Result<(String, bool), String> {
-    let user = options.user.clone().map(String::into_bytes);
-    let done = Session::run(loaded, server.clone(), user, async |mut session| {
+    let done = Session::run(loaded, server.clone(), None, async |mut session| {
         let mut tap = Tap::default();
         for wanted in expected {
+            let options = &wanted.options;
+            session.set_user(options.user.clone().map(String::into_bytes));
             let target = match Target::new(&wanted.url, &wanted.method, options, &server) {
-                Ok(target) => target,
+                Ok(target) => match &wanted.body {
+                    Some(body) => target.with_body(body),
+                    None => target,
+                },
                 Err(why) => {
                     tap.add(wanted, Err(&why));
                     continue;

@@ -38,6 +38,8 @@ pub struct Report {
     pub handler: Option<String>,
     /// The server that was not asked: the response is the one that is sent without it.
     pub unasked: Option<String>,
+    /// Whether the response may depend on something that was not asked.
+    pub is_uncertain: bool,
     /// The virtual host.
     pub host: HostReport,
     /// Whether the response is cached; if not, why.
@@ -80,7 +82,7 @@ impl Report {
     /// Returns the report on an answer.
     pub fn new(session: &Session, target: &Target, method: &str, answer: Answer) -> Report {
         let parts = session.parts_of(&answer);
-        let Answer { explained, event, looks } = answer;
+        let Answer { explained, event, looks, is_uncertain } = answer;
         let request = &*explained.request;
         let places = &session.places;
         let levels = effective::levels(places, &request.host, &parts, &event);
@@ -91,7 +93,10 @@ impl Report {
         };
         let line = String::from_utf8_lossy(&explained.head);
         let line = line.split("\r\n").next().unwrap_or_default();
-        let phrase = line.splitn(3, ' ').nth(2).unwrap_or_default().to_owned();
+        let mut words = line.splitn(3, ' ').skip(1);
+        // What is sent decides: a status that HTTP does not have becomes another.
+        let status = words.next().and_then(|status| status.parse().ok());
+        let phrase = words.next().unwrap_or_default().to_owned();
         let (file, registry) = (file_of(request), &session.server.registry);
         let lines = effective::lines(places, &levels);
         let subject = lint::Subject {
@@ -104,7 +109,7 @@ impl Report {
         Report {
             url: target.url.clone(),
             method: method.to_owned(),
-            status: request.response.status,
+            status: status.unwrap_or(request.response.status),
             phrase,
             location: field("Location"),
             file,
@@ -113,6 +118,7 @@ impl Report {
             length: field("Content-Length").and_then(|length| length.parse().ok()),
             handler: handler(request, &event),
             unasked: unasked(&event),
+            is_uncertain,
             host: host_report(session, target, request),
             cached: cached(&event, field("ETag").as_deref()),
             winners: effective::winners(places, &levels, registry),

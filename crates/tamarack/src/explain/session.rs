@@ -1,10 +1,13 @@
 //! The server's code, running in this process for requests that no client sends.
 
 use std::cell::OnceCell;
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use http::connection::{self, Explained};
 use http::service::Service;
@@ -42,6 +45,26 @@ pub struct Answer {
     pub event: Event,
     /// What it asked of the file system.
     pub looks: Looks,
+    /// Whether it may depend on something that was not asked.
+    pub is_uncertain: bool,
+}
+
+/// The time for a response is over.
+pub struct Late;
+
+/// Waits for `work`, at most so long if it yields: rules in a loop do.
+///
+/// # Errors
+/// [`Late`]
+pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Late> {
+    let began = Instant::now();
+    let mut work = pin!(work);
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
+        Poll::Pending if began.elapsed() >= limit => Poll::Ready(Err(Late)),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 impl Session {
@@ -68,6 +91,11 @@ impl Session {
         })
     }
 
+    /// Requests that follow count as that user's if they have to authenticate.
+    pub fn set_user(&self, user: Option<Vec<u8>>) {
+        self.recorder.set_user(user);
+    }
+
     /// Makes the answer to a request.
     ///
     /// # Errors
@@ -82,15 +110,35 @@ impl Session {
 
     /// Makes the answer to a request; `None` if its head is incomplete.
     pub async fn ask(&mut self, target: &Target) -> Option<Answer> {
+        self.ask_within(Duration::MAX, target).await.ok().flatten()
+    }
+
+    /// The same, unless it takes longer than `limit`.
+    ///
+    /// # Errors
+    /// [`Late`]
+    pub async fn ask_within(
+        &mut self,
+        limit: Duration,
+        target: &Target,
+    ) -> Result<Option<Answer>, Late> {
         let client = self.client(target);
         let begun = self.recorder.begin(Event::new(Kind::Request, target.url.clone()));
         let before = Looks::so_far();
-        let explained = connection::explain(&self.service, client, &target.sent).await?;
+        let explained = connection::explain(&self.service, client, &target.sent);
+        let explained = within(limit, explained).await?;
         let looks = before.since();
-        let mut event = begun.into_event()?;
+        let Some((explained, mut event)) = explained.zip(begun.into_event()) else {
+            return Ok(None);
+        };
         event.outcome = explained.request.response.status.to_string();
+        let left_out = self.recorder.left_out();
+        if left_out > 0 {
+            let text = format!("{left_out} further steps are not shown");
+            event.events.push(Event::new(Kind::Note, text));
+        }
         self.places.learn(&self.recorder.files());
-        Some(Answer { explained, event, looks })
+        Ok(Some(Answer { explained, event, looks, is_uncertain: self.recorder.is_uncertain() }))
     }
 
     /// Measures the response to a request. `None` if its head is incomplete.

@@ -19,6 +19,8 @@ const PLACE_COLUMN: usize = 58;
 const REDIRECTS_LIMIT: &str = "10";
 /// The heading of phases without a hook.
 const NOTHING_CONFIGURED: &str = "nothing configured";
+/// The end of a verdict that depends on what was not asked.
+const UNCERTAIN: &str = "  (uncertain: something was not asked)";
 /// The width of labels.
 const LABEL: usize = 14;
 
@@ -190,7 +192,8 @@ impl Page {
             (None, None) => String::new(),
         };
         let line = format!("{status} {}  {}", report.phrase, printable(&target));
-        let _ = writeln!(self.out, "{}", line.trim_end());
+        let doubt = if report.is_uncertain { UNCERTAIN } else { "" };
+        let _ = writeln!(self.out, "{}{doubt}", line.trim_end());
         if is_all {
             return;
         }

@@ -131,6 +131,58 @@ fn two_thousand_rules_are_read_once() {
     }
 }
 
+/// Rules in a loop, which a server ends with an error after 32,000 rounds: what a recording keeps of
+/// them has a limit, and `lint` does not wait for a longer loop. The limit of CPU time is that of an
+/// unoptimised build; without the others, a loop takes hours and gigabytes.
+#[test]
+fn loops_take_little_memory_and_time() {
+    let _alone = ALONE.lock();
+    let rules = |count: usize, start: &str| -> String {
+        (0..count).map(|number| format!("    {start}rule{number}/x /y\n")).collect()
+    };
+    let mut of_host = "    LogLevel rewrite:trace3\n    RewriteEngine On\n".to_owned();
+    of_host.push_str(&rules(2000, "RewriteRule ^/"));
+    of_host.push_str("    RewriteRule ^/loop(.*)$ /loop$1 [N]\n");
+    let of_folder = |flag: &str| {
+        let rules = rules(200, "| RewriteRule ^");
+        format!("    | RewriteEngine On\n{rules}    | RewriteRule . - [{flag}]\n")
+    };
+    let allowed = "    <Directory @ROOT@/htdocs>\n        AllowOverride All\n    </Directory>\n";
+    let url = "http://localhost/loop";
+    let unbounded = of_folder("N=2000000000");
+    for (config, file, words) in [
+        (&*of_host, "", &["explain", url][..]),
+        (&*of_host, "", &["explain", "--json", url]),
+        (allowed, &*of_folder("N"), &["explain", "-q", url]),
+        (allowed, &*of_folder("N"), &["lint"]),
+        (allowed, &*unbounded, &["lint"]),
+    ] {
+        let text = format!(
+            "# A loop.\nmodules dir mime authz_core rewrite\n\nconfig\n{config}\ntree\n    \
+             htdocs/.htaccess\n{file}    htdocs/index.html\n    | start\n\ncommand lint\n"
+        );
+        let file = blackbox::parse::parse(&text).unwrap();
+        let place = Place::build(&file, Path::new("")).unwrap();
+        let before = children_cpu_time();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarack"));
+        command.args(words).arg("-d").arg(&place.root).args(["-f", "conf/httpd.conf"]);
+        let output = command.current_dir(&place.root).output().unwrap();
+        let took = children_cpu_time() - before;
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        assert!(took < Duration::from_secs(40), "{words:?} took {took:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        if words[0] == "explain" {
+            assert!(said.contains("500"), "{said}");
+        }
+        if words.len() == 2 {
+            assert!(said.contains("31990 rounds are not shown"), "{said}");
+            assert!(said.contains("AH02596: "), "{said}");
+        }
+        let memory = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss();
+        assert!(memory < 300 * 1024, "{words:?} took {memory} KiB");
+    }
+}
+
 /// A response asks the file system for its file and for each `.htaccess`.
 #[test]
 fn looks_at_the_file_system_are_counted() {
