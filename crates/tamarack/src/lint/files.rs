@@ -9,7 +9,7 @@ use server::host::Server;
 use server::registry::Registry;
 
 use super::rewriting::{self, Scope};
-use super::{Finding, order, php, redirects};
+use super::{Finding, engine, order, patterns, php, redirects, sections};
 use crate::explain::places::{Directive, Places};
 
 /// The maximum number of folders that are searched.
@@ -21,9 +21,10 @@ const BYTES_LIMIT: u64 = 1024 * 1024;
 /// Checks them, and adds their texts to `places`.
 pub fn check(server: &Server, places: &mut Places, found: &mut Vec<Finding>) {
     let mut seen = HashSet::new();
-    let mut with_rules: Vec<PathBuf> = Vec::new();
+    let (mut with_rules, mut with_engine): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
     let top = places.top.clone();
     let hosts = redirects::hosts(&top);
+    let is_on_in_folders = engine::any_in_folders(&top);
     for file in all(server) {
         if !seen.insert(file.clone()) {
             continue;
@@ -35,11 +36,24 @@ pub fn check(server: &Server, places: &mut Places, found: &mut Vec<Finding>) {
             conf::read_htaccess(&text, &file, &mut host, defines, macros, &server.server_root);
         php::check(&tree.sources, found);
         let directives = places.add(tree);
-        order::check(&directives, found);
-        rewriting::check(&directives, Scope::Folder, found);
-        redirects::folder(file.parent().unwrap_or(&file), &directives, &hosts, found);
+        of_folder(&directives, found);
+        let folder = file.parent().unwrap_or(&file);
+        let is_on = is_on_in_folders || with_engine.iter().any(|outer| folder.starts_with(outer));
+        engine::of_file(&directives, is_on, found);
+        if engine::has_switch(&directives) {
+            with_engine.push(folder.to_path_buf());
+        }
+        redirects::folder(folder, &directives, &hosts, found);
         dropped(&file, &directives, &mut with_rules, found);
     }
+}
+
+/// Checks the directives of an `.htaccess` on their own.
+pub fn of_folder(directives: &[Directive], found: &mut Vec<Finding>) {
+    sections::check(directives, found);
+    patterns::check(directives, found);
+    order::check(directives, found);
+    rewriting::check(directives, Scope::Folder, found);
 }
 
 /// Finds rules of a parent folder that this file's rules replace.

@@ -4,10 +4,12 @@
 //! included; what only a response shows (source code that is sent as text) is found by requests to
 //! the server's own code, as in `tamarack explain`.
 
+mod engine;
 mod files;
 mod finding;
 mod order;
 mod paths;
+mod patterns;
 mod php;
 mod proxy;
 mod redirects;
@@ -56,7 +58,7 @@ struct Options {
 const STATUS: &str = "\
 Exit status: 0 if there is no severe finding, 1 if there is one or the configuration has errors, 2
 if the command line is wrong. Severe findings: source code that is sent as text, ProxyRequests
-without a Require, and a section that denies access and can't match.";
+without a Require, and a section or rule that denies access and can't match or never runs.";
 
 /// Checks a configuration, and returns the exit status.
 pub fn run(words: &[OsString]) -> i32 {
@@ -77,6 +79,7 @@ pub fn run(words: &[OsString]) -> i32 {
         skip_document_root: true,
         ..Arguments::default()
     };
+    pcre::interpret();
     let loaded = load::load(NAME, &arguments);
     dump::report(NAME, arguments.least_level(), &loaded);
     let mut places = Places::new(&loaded);
@@ -106,6 +109,8 @@ pub fn run(words: &[OsString]) -> i32 {
 pub fn of_configuration(top: &[Directive]) -> Vec<Finding> {
     let mut found = Vec::new();
     sections::check(top, &mut found);
+    patterns::check(top, &mut found);
+    engine::check(top, &mut found);
     order::check(top, &mut found);
     proxy::check(top, &mut found);
     redirects::check(top, &mut found);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use conf::Span;
 use server::explain::{Event, Kind};
 
-use super::{Finding, of_configuration, redirects, rewriting};
+use super::{Finding, engine, files, of_configuration, redirects};
 use crate::explain::places::{Directive, Places};
 
 /// A request.
@@ -26,9 +26,12 @@ pub struct Subject<'r> {
 pub fn of_request(places: &Places, subject: &Subject<'_>) -> Vec<Finding> {
     let mut found = of_configuration(&places.top);
     let hosts = redirects::hosts(&places.top);
-    for (folder, directives) in files(places, subject.event) {
-        super::order::check(&directives, &mut found);
-        rewriting::check(&directives, rewriting::Scope::Folder, &mut found);
+    let read = htaccess_files(places, subject.event);
+    let is_on = engine::any_in_folders(&places.top)
+        || read.iter().any(|(_, directives)| engine::has_switch(directives));
+    for (folder, directives) in read {
+        files::of_folder(&directives, &mut found);
+        engine::of_file(&directives, is_on, &mut found);
         redirects::folder(Path::new(&folder), &directives, &hosts, &mut found);
     }
     let spans = spans(subject);
@@ -44,7 +47,7 @@ pub fn of_request(places: &Places, subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// The `.htaccess` files that were read for the request: their folders and directives.
-fn files(places: &Places, event: &Event) -> Vec<(String, Rc<[Directive]>)> {
+fn htaccess_files(places: &Places, event: &Event) -> Vec<(String, Rc<[Directive]>)> {
     let mut files = Vec::new();
     event.each(&mut |event| {
         let is_file = event.kind == Kind::Section && event.fact("htaccess").is_some();

@@ -1,6 +1,6 @@
 //! Rules of mod_rewrite that do not do what they seem to do.
 
-use super::Finding;
+use super::{Finding, patterns};
 use crate::explain::places::Directive;
 
 /// The scope of rules.
@@ -31,7 +31,8 @@ pub fn check(all: &[Directive], scope: Scope, found: &mut Vec<Finding>) {
         .filter_map(|one| one.args.split_ascii_whitespace().next())
         .collect();
     let mut conditions: Vec<(&Directive, Line<'_>)> = Vec::new();
-    let mut ended: Option<&Directive> = None;
+    let mut ended: Option<Ending<'_>> = None;
+    let mut results = Results::of(all);
     let (mut is_chained, mut may_be_skipped) = (false, false);
     for one in all {
         match one.name.to_ascii_lowercase().as_str() {
@@ -42,12 +43,15 @@ pub fn check(all: &[Directive], scope: Scope, found: &mut Vec<Finding>) {
             }
             "rewriterule" => {
                 let Some(line) = Line::of(&one.args) else { continue };
-                unreached(one, ended, found);
+                unreached(one, &line, ended.as_ref(), found);
                 dangling(&conditions, found);
+                without_slash(&conditions, &line, found);
                 rule(one, &line, scope, has_base, found);
-                if conditions.is_empty() && !is_chained && !may_be_skipped && line.ends_all() {
-                    ended = ended.or(Some(one));
+                slash(one, &line, scope, &results, found);
+                if conditions.is_empty() && !is_chained && !may_be_skipped && ended.is_none() {
+                    ended = line.ending(one, scope);
                 }
+                results.add(&line);
                 may_be_skipped |= line.has(&["S", "SKIP"]);
                 is_chained = line.has(&["C", "CHAIN"]);
                 conditions.clear();
@@ -87,36 +91,32 @@ impl Line<'_> {
     /// The text with which all paths of the pattern begin, and the rest of the pattern. `None` if
     /// it may match anywhere, or in either case.
     pub fn literal(&self) -> Option<(String, &str)> {
-        let pattern = self.first.strip_prefix('^')?;
-        if pattern.contains('|') || self.has(&["NC", "NOCASE"]) {
-            return None;
+        match self.has(&["NC", "NOCASE"]) {
+            true => None,
+            false => patterns::literal(self.first),
         }
-        let mut literal = String::new();
-        let mut rest = pattern;
-        while let Some(first) = rest.chars().next() {
-            let (letter, after) = match first {
-                '\\' => {
-                    let letter = rest.chars().nth(1).filter(char::is_ascii_punctuation);
-                    let Some(letter) = letter else { break };
-                    (letter, rest.get(2..).unwrap_or_default())
-                }
-                '.' | '[' | '(' | '^' | '$' | '*' | '+' | '?' | '{' => break,
-                letter => (letter, rest.get(letter.len_utf8()..).unwrap_or_default()),
-            };
-            if after.starts_with(['?', '*', '{', '+']) {
-                break;
-            }
-            literal.push(letter);
-            rest = after;
-        }
-        (!literal.is_empty()).then_some((literal, rest))
     }
 
-    /// Whether no rule after this one is reached.
-    fn ends_all(&self) -> bool {
-        let fits_all = ["^", ".*", "^.*", "^.*$", "(.*)", "^(.*)$", "^(.*)", ""];
-        fits_all.contains(&self.first)
-            && self.has(&["L", "LAST", "END", "F", "FORBIDDEN", "G", "GONE"])
+    /// Whether it refuses requests.
+    pub fn denies(&self) -> bool {
+        let refuses = |flag: &String| {
+            let status = flag.split_once('=').filter(|(name, _)| {
+                name.eq_ignore_ascii_case("R") || name.eq_ignore_ascii_case("redirect")
+            });
+            status.is_some_and(|(_, status)| status.starts_with(['4', '5']))
+        };
+        self.has(&["F", "FORBIDDEN", "G", "GONE"]) || self.flags.iter().any(refuses)
+    }
+
+    /// The paths for which no rule after this one, `one`, is reached.
+    fn ending<'d>(&self, one: &'d Directive, scope: Scope) -> Option<Ending<'d>> {
+        const ALL: [&str; 8] = ["^", ".*", "^.*", "^.*$", "(.*)", "^(.*)$", "^(.*)", ""];
+        const NOT_EMPTY: [&str; 8] = [".", "^.", ".+", "^.+", "^.+$", "(.+)", "^(.+)", "^(.+)$"];
+        let fits_all = ALL.contains(&self.first);
+        let is_end = self.has(&["L", "LAST", "END", "F", "FORBIDDEN", "G", "GONE"])
+            && (fits_all || NOT_EMPTY.contains(&self.first));
+        // The path of a URL is never empty, other than that of a folder in itself.
+        is_end.then_some(Ending { rule: one, is_of_all: fits_all || scope == Scope::Server })
     }
 }
 
@@ -203,13 +203,103 @@ fn dangling(conditions: &[(&Directive, Line<'_>)], found: &mut Vec<Finding>) {
     }
 }
 
-fn unreached(one: &Directive, ended: Option<&Directive>, found: &mut Vec<Finding>) {
-    if let Some(before) = ended {
-        found.push(Finding::hint(
+/// A rule after which no other is reached.
+struct Ending<'d> {
+    rule: &'d Directive,
+    /// Whether it is so for the empty path, too.
+    is_of_all: bool,
+}
+
+/// The paths that rules leave for those after them.
+struct Results {
+    /// Whether one may begin with a slash, other than that of the URL.
+    with_slash: bool,
+    /// Whether one may begin otherwise.
+    without_slash: bool,
+}
+
+impl Results {
+    /// Those of no rule; of all, if the rules may begin again.
+    fn of(all: &[Directive]) -> Results {
+        let mut results = Results { with_slash: false, without_slash: false };
+        let rules = all.iter().filter(|one| one.name.eq_ignore_ascii_case("RewriteRule"));
+        let lines: Vec<Line<'_>> = rules.filter_map(|one| Line::of(&one.args)).collect();
+        if lines.iter().any(|line| line.has(&["N", "NEXT"])) {
+            lines.iter().for_each(|line| results.add(line));
+        }
+        results
+    }
+
+    fn add(&mut self, line: &Line<'_>) {
+        let is_kept = line.second == "-" || line.second.contains("://");
+        let is_unknown = line.second.starts_with(['$', '%']);
+        let has_slash = line.second.starts_with('/');
+        self.with_slash |= !is_kept && (is_unknown || has_slash);
+        self.without_slash |= !is_kept && !has_slash;
+    }
+}
+
+fn unreached(
+    one: &Directive,
+    line: &Line<'_>,
+    ended: Option<&Ending<'_>>,
+    found: &mut Vec<Finding>,
+) {
+    let is_never = |ended: &&Ending<'_>| ended.is_of_all || patterns::literal(line.first).is_some();
+    if let Some(before) = ended.filter(is_never) {
+        let args = &before.rule.args;
+        let finding = Finding::hint(
             one.span,
-            format!("never reached: 'RewriteRule {}' ends the rules for every path", before.args),
+            format!("never reached: 'RewriteRule {args}' ends the rules for every path"),
             "put it before that rule",
-        ));
+        );
+        found.push(finding.severe_if(line.denies()));
+    }
+}
+
+/// Finds conditions of a rule on the URL's path that can't hold, since it begins with a slash.
+fn without_slash(conditions: &[(&Directive, Line<'_>)], rule: &Line<'_>, found: &mut Vec<Finding>) {
+    for (one, line) in conditions {
+        if line.first == "%{REQUEST_URI}" && patterns::lacks_slash(line.second) {
+            let finding = Finding::hint(
+                one.span,
+                format!("'{}' can't match: a URL path begins with a slash", line.second),
+                "begin the expression with ^/",
+            );
+            found.push(finding.severe_if(rule.denies()));
+        }
+    }
+}
+
+/// Finds patterns that can't match because of their first letter.
+fn slash(
+    one: &Directive,
+    line: &Line<'_>,
+    scope: Scope,
+    results: &Results,
+    found: &mut Vec<Finding>,
+) {
+    let after_slash = line.first.strip_prefix("^/");
+    let has_slash = after_slash.is_some_and(|rest| !rest.starts_with(['?', '*', '{']));
+    let (is_wrong, why, remedy, may_match) = match scope {
+        Scope::Folder => (
+            has_slash,
+            "in a folder, the path has no leading slash",
+            "remove the leading slash",
+            results.with_slash,
+        ),
+        Scope::Server => (
+            patterns::lacks_slash(line.first) && !results.without_slash,
+            "in a host, the path begins with a slash",
+            "begin the expression with ^/",
+            false,
+        ),
+        Scope::Location => return,
+    };
+    if is_wrong {
+        let message = format!("'{}' can't match here: {why}", line.first);
+        let finding = Finding::hint(one.span, message, remedy);
+        found.push(finding.severe_if(line.denies() && !may_match));
     }
 }
 
@@ -223,17 +313,6 @@ fn rule(one: &Directive, line: &Line<'_>, scope: Scope, has_base: bool, found: &
             "a relative redirect without RewriteBase reveals the folder's path to the client"
                 .to_owned(),
             "begin the target with a slash, or add RewriteBase",
-        );
-    }
-    let after_slash = line.first.strip_prefix("^/");
-    if scope == Scope::Folder && after_slash.is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
-    {
-        hint(
-            format!(
-                "'{}' can't match here: in a folder, the path has no leading slash",
-                line.first
-            ),
-            "remove the leading slash",
         );
     }
     if scope == Scope::Location {
@@ -260,8 +339,8 @@ mod tests {
         let line = Line::of("^a$ \"/b c\" [R=301,NC]").unwrap();
         assert_eq!((line.first, line.second), ("^a$", "/b c"));
         assert!(line.has(&["R"]) && line.has(&["NC"]) && !line.has(&["L"]));
-        assert!(Line::of("^ - [F]").unwrap().ends_all());
-        assert!(!Line::of("^a - [F]").unwrap().ends_all());
+        assert!(Line::of("^a - [R=404]").unwrap().denies());
+        assert!(!line.denies());
     }
 
     #[test]

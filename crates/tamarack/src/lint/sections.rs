@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::{Finding, patterns};
 use crate::explain::places::Directive;
 
 /// Checks all sections.
@@ -13,12 +13,15 @@ pub fn check(all: &[Directive], found: &mut Vec<Finding>) {
         let denies = restricts(inside);
         let finding = match one.name.to_ascii_lowercase().as_str() {
             "files" | "filesmatch" => files(one),
-            "directory" => directory(one),
-            "location" => location(one, &roots),
+            "directory" | "directorymatch" => directory(one),
+            "location" | "locationmatch" => location(one, &roots),
             _ => None,
         };
-        let path = bare(&one.args);
-        found.extend(finding.map(|finding| finding.severe_if(denies).about(path)));
+        let path = literal(&one.args).filter(|_| patterns::of_section(one).is_none());
+        found.extend(finding.map(|finding| {
+            let finding = finding.severe_if(denies);
+            path.into_iter().fold(finding, Finding::about)
+        }));
     });
     proxy(all, found);
 }
@@ -90,18 +93,34 @@ fn files(one: &Directive) -> Option<Finding> {
 }
 
 fn directory(one: &Directive) -> Option<Finding> {
-    let path = literal(&one.args).filter(|path| path.starts_with('/'))?;
-    if Path::new(path).exists() {
-        return None;
-    }
-    Some(Finding::hint(
-        one.span,
-        format!("<Directory {}> can't match: there is no such folder", one.args),
-        "correct the path: <Directory> expects a file system path",
-    ))
+    let literal = literal(&one.args).filter(|_| patterns::of_section(one).is_none());
+    let (path, why) = match literal {
+        Some(path) => (path.to_owned(), "there is no such folder".to_owned()),
+        None => {
+            let folder = patterns::folder(one)?;
+            let why = format!("there is no folder {folder}");
+            (folder, why)
+        }
+    };
+    (path.starts_with('/') && patterns::is_missing(&path)).then(|| {
+        Finding::hint(
+            one.span,
+            format!("<{} {}> can't match: {why}", one.name, one.args),
+            format!("correct the path: <{}> expects a file system path", one.name),
+        )
+    })
 }
 
 fn location(one: &Directive, roots: &[String]) -> Option<Finding> {
+    if let Some(pattern) = patterns::of_section(one) {
+        return patterns::lacks_slash(pattern).then(|| {
+            Finding::hint(
+                one.span,
+                format!("<{} {}> can't match: a URL path begins with a slash", one.name, one.args),
+                "begin the expression with ^/",
+            )
+        });
+    }
     let path = literal(&one.args)?;
     let is_url = path.contains("://");
     if !path.starts_with('/') && !is_url {

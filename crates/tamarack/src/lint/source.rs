@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use server::explain::Kind;
 use server::host::{Host, Server};
 
 use super::{Finding, Severity, files};
-use crate::explain::{Session, target_of};
+use crate::explain::{Answer, Session, Target, target_of, within};
 use crate::load::Loaded;
 
 /// Extensions of files that are meant to be executed, or that hold secrets.
@@ -25,19 +26,27 @@ const FOLDERS_LIMIT: usize = 2_000;
 /// The number of files after which the search in a document root ends.
 const ASKED_LIMIT: usize = 64;
 
+/// The time for a response: one that takes longer is not checked.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The number of responses that may take longer, before no more are made.
+const LATE_LIMIT: usize = 3;
+
 /// Requests one file per extension in each folder, and each folder with an `.htaccess`.
 pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
     let asked = Session::run(loaded, server.clone(), None, async |mut session| {
-        let mut sent: Vec<(PathBuf, String)> = Vec::new();
+        let (mut sent, mut late): (Vec<(PathBuf, String)>, _) = (Vec::new(), Vec::new());
         for host in &server.hosts {
             for (file, path) in files_of(host) {
-                sent.extend(is_sent(&mut session, host, &file, &path).await.map(|url| (file, url)));
+                let url = is_sent(&mut session, host, &file, &path, &mut late).await;
+                sent.extend(url.map(|url| (file, url)));
             }
         }
         let mut about_files = Vec::new();
         for file in files::all(server).iter().take(ASKED_LIMIT) {
-            about_files.extend(htaccess(&mut session, file).await);
+            about_files.extend(htaccess(&mut session, file, &mut late).await);
         }
+        about_files.extend(late.into_iter().map(lateness));
         (sent, about_files)
     });
     let Ok((sent, about_files)) = asked else { return };
@@ -59,20 +68,48 @@ pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
     }
 }
 
+/// Makes a response, unless too many have taken too long; notes if it does.
+async fn ask(session: &mut Session, target: &Target, late: &mut Vec<String>) -> Option<Answer> {
+    if late.len() >= LATE_LIMIT {
+        return None;
+    }
+    let answer = session.ask_within(PATIENCE, target).await;
+    answer.unwrap_or_else(|_| {
+        late.push(target.url.clone());
+        None
+    })
+}
+
+fn lateness(url: String) -> Finding {
+    Finding {
+        severity: Severity::Hint,
+        span: None,
+        about: None,
+        message: format!("{url} takes more than {} s, and was not checked", PATIENCE.as_secs()),
+        remedy: "look for rules in a loop, such as [N], with tamarack explain".to_owned(),
+    }
+}
+
 /// The URL of a file, if its contents are sent as they are.
-async fn is_sent(session: &mut Session, host: &Host, file: &Path, path: &str) -> Option<String> {
+async fn is_sent(
+    session: &mut Session,
+    host: &Host,
+    file: &Path,
+    path: &str,
+    late: &mut Vec<String>,
+) -> Option<String> {
     let target = target_of(&session.server, host, path)?;
-    let mut answer = session.ask(&target).await?;
+    let mut answer = ask(session, &target, late).await?;
     let request = &answer.explained.request;
     let own = request.resource.filename == file.as_os_str().as_encoded_bytes();
     let is_file = own && request.response.status == 200 && request.prev.is_none();
     let length = request.resource.file.size;
-    let body = answer.explained.body(64 * 1024 * 1024).await?;
+    let body = within(PATIENCE, answer.explained.body(64 * 1024 * 1024)).await.ok()??;
     (is_file && body.len() as u64 == length && length > 0).then_some(target.url)
 }
 
 /// What a request to the folder of an `.htaccess` shows of that file.
-async fn htaccess(session: &mut Session, file: &Path) -> Option<Finding> {
+async fn htaccess(session: &mut Session, file: &Path, late: &mut Vec<String>) -> Option<Finding> {
     use std::os::unix::ffi::OsStrExt;
     let folder = file.parent()?;
     let root_of = |host: &Host| {
@@ -83,7 +120,7 @@ async fn htaccess(session: &mut Session, file: &Path) -> Option<Finding> {
     let (host, root) = server.hosts.iter().find_map(|host| Some((host, root_of(host)?)))?;
     let below = folder.strip_prefix(&root).ok()?.to_string_lossy();
     let path = if below.is_empty() { "/".to_owned() } else { format!("/{below}/") };
-    let answer = session.ask(&target_of(&server, host, &path)?).await?;
+    let answer = ask(session, &target_of(&server, host, &path)?, late).await?;
     let (name, folder) = (file.to_string_lossy(), format!("{}/", folder.to_string_lossy()));
     let mut found = None;
     answer.event.each(&mut |event| {
