@@ -9,8 +9,11 @@ use blackbox::place::Place;
 use blackbox::render::Renderer;
 use blackbox::testfile::{Block, Connection, Item, Step, TestFile};
 
+use crate::explain::report::Report;
+use crate::explain::text::{self, Style};
 use crate::explain::{Session, Target};
 use crate::{is_left_out, user};
+use server::explain::Kind;
 
 /// The longest body that is compared, in bytes.
 const BODY_LIMIT: usize = 16 * 1024 * 1024;
@@ -219,11 +222,23 @@ async fn compare(
         let body = answer.explained.body(BODY_LIMIT).await.unwrap_or_default();
         let mut is_asked = true;
         answer.event.each(&mut |event| is_asked &= event.outcome != "not asked");
-        Some((answer.explained.head.clone(), body, is_asked))
+        let (head, size) =
+            (answer.explained.head.clone(), answer.explained.request.resource.file.size);
+        let report = Report::new(session, target, "", answer);
+        let is_file = report.status == 200
+            && report.handler.as_deref() == Some("default-handler")
+            && !body.is_empty()
+            && !changes_body(&report)
+            && body.len() as u64 == size;
+        let style = Style { quiet: true, ..Style::default() };
+        let verdict = text::write(&report, &session.places, style);
+        let wrong = wrong(&verdict, &report, &head, is_file.then_some(&body));
+        Some((head, body, is_asked, wrong))
     });
     let (head, body) = match asked.await {
-        Some((head, body, true)) => (head, body),
-        Some(_) => return Compared::NotAsked,
+        Some((head, body, true, None)) => (head, body),
+        Some((_, _, false, _)) => return Compared::NotAsked,
+        Some((_, _, _, Some(why))) => return Compared::Differs(why),
         None => return Compared::Differs("      the request is not complete\n".to_owned()),
     };
     // A client does not wait for a body after HEAD, whatever the server took the request for.
@@ -245,6 +260,36 @@ async fn compare(
         None => Compared::Agrees,
         Some(why) => Compared::Differs(why),
     }
+}
+
+/// Whether a filter has changed more than fields.
+fn changes_body(report: &Report) -> bool {
+    let of_fields = ["mod_headers.c", "mod_expires.c"];
+    let mut changes = false;
+    report.event.each(&mut |event| {
+        let is_other = !of_fields.contains(&event.fact("module").unwrap_or_default());
+        changes |= event.kind == Kind::Filter && event.outcome == "changed" && is_other;
+    });
+    changes
+}
+
+/// What is wrong with the verdict on an answer: its status, its `Location`, or the file whose contents
+/// are the body.
+fn wrong(said: &str, report: &Report, head: &[u8], body: Option<&Vec<u8>>) -> Option<String> {
+    let sent = String::from_utf8_lossy(head);
+    let status = sent.split("\r\n").next()?.split_once(' ')?.1;
+    let location = sent.split("\r\n").find_map(|line| line.strip_prefix("Location: "));
+    let file = report.file.as_deref().unwrap_or_default();
+    let is_good = match (location, body) {
+        (Some(location), _) => said.contains(&format!("→ {}", text::printable(location))),
+        (None, Some(body)) => {
+            said.contains(&text::printable(file))
+                && std::fs::read(file).is_ok_and(|own| own == *body)
+        }
+        (None, None) => !said.contains('→'),
+    };
+    let is_good = is_good && said.starts_with(status.trim_end());
+    (!is_good).then(|| format!("      the verdict is {said}      for {sent}\n"))
 }
 
 fn answer(head: &[u8], body: Vec<u8>) -> Answer {
