@@ -158,8 +158,8 @@ impl Recorder {
         self.add(Event::new(Kind::Directive, super::state::shown(about)).at(span));
     }
 
-    /// Notes a line that has changed a field of the response, whose values in `table` are these now;
-    /// `replaces` if the line has replaced all of them. The values have no line breaks.
+    /// Notes a line that has changed a field of the response, whose values in `table` are these
+    /// now; `replaces` if the line has replaced all of them. The values have no line breaks.
     pub fn field_line(
         &self,
         (name, span): (&[u8], Span),
@@ -231,7 +231,8 @@ impl Recorder {
     }
 }
 
-/// Whether an event is recorded even if there is no memory for steps: the hooks of a request are few.
+/// Whether an event is recorded even if there is no memory for steps: the hooks of a request are
+/// few.
 fn is_essential(open: &[Event], event: &Event) -> bool {
     let is_one = match event.kind {
         Kind::Request | Kind::Hook | Kind::Log => true,

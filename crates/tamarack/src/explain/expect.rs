@@ -1,9 +1,9 @@
 //! `--expect` and `--record`: files of expectations, one per line.
 //!
 //! A line such as `GET http://example.org/x → 301 /y` has the method, the URL or path, the status,
-//! and optionally the target: the `Location`, or the file. Options that change the request may follow
-//! the URL: `POST http://example.org/x --from 192.0.2.1 -H 'Accept: text/html' → 403`. `->` may
-//! replace the arrow. Empty lines and those that begin with `#` are comments.
+//! and optionally the target: the `Location`, or the file. Options that change the request may
+//! follow the URL: `POST http://example.org/x --from 192.0.2.1 -H 'Accept: text/html' → 403`. `->`
+//! may replace the arrow. Empty lines and those that begin with `#` are comments.
 
 use std::fmt::Write as _;
 use std::path::{Path, absolute};

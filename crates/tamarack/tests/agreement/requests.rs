@@ -229,7 +229,7 @@ async fn compare(
             && report.handler.as_deref() == Some("default-handler")
             && !body.is_empty()
             && !changes_body(&report)
-            && body.len() as u64 == size;
+            && report.length == Some(size);
         let style = Style { quiet: true, ..Style::default() };
         let verdict = text::write(&report, &session.places, style);
         let wrong = wrong(&verdict, &report, &head, is_file.then_some(&body));
@@ -273,8 +273,8 @@ fn changes_body(report: &Report) -> bool {
     changes
 }
 
-/// What is wrong with the verdict on an answer: its status, its `Location`, or the file whose contents
-/// are the body.
+/// What is wrong with the verdict on an answer: its status, its `Location`, or the file whose
+/// contents are the body.
 fn wrong(said: &str, report: &Report, head: &[u8], body: Option<&Vec<u8>>) -> Option<String> {
     let sent = String::from_utf8_lossy(head);
     let status = sent.split("\r\n").next()?.split_once(' ')?.1;

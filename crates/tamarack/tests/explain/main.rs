@@ -131,9 +131,9 @@ fn two_thousand_rules_are_read_once() {
     }
 }
 
-/// Rules in a loop, which a server ends with an error after 32,000 rounds: what a recording keeps of
-/// them has a limit, and `lint` does not wait for a longer loop. The limit of CPU time is that of an
-/// unoptimised build; without the others, a loop takes hours and gigabytes.
+/// Rules in a loop, which a server ends with an error after 32,000 rounds: what a recording keeps
+/// of them has a limit, and `lint` does not wait for a longer loop. The limit of CPU time is that
+/// of an unoptimised build; without the others, a loop takes hours and gigabytes.
 #[test]
 fn loops_take_little_memory_and_time() {
     let _alone = ALONE.lock();
