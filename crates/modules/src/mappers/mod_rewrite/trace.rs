@@ -93,7 +93,9 @@ impl Trace {
             Level::Trace1,
         ];
         let (is_recorded, is_brief) = (request.engine.recording().is_some(), false);
-        if !request.logs::<Rewrite>(Level::Trace1) {
+        // While the time of a response is measured, its lines are dropped.
+        let is_measured = request.engine.recorder.is_some() && !is_recorded;
+        if is_measured || !request.logs::<Rewrite>(Level::Trace1) {
             return Trace { level: None, is_recorded, is_brief };
         }
         let level = LEVELS.into_iter().find(|level| request.logs::<Rewrite>(*level));
