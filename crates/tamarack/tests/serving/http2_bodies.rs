@@ -166,7 +166,8 @@ fn a_forward_proxy_serves_streams() {
     site.wait_until("the log", || log().ends_with('\n'));
     // Received are a frame's head and the block; the tag begins with the process.
     let line = format!("GET http://{authority}/ HTTP/2.0 {} ", 9 + block.len());
-    let tag = log().strip_prefix(&line).expect(&log()).trim_end().to_owned();
+    let log = log();
+    let tag = log.strip_prefix(&line).unwrap_or_else(|| panic!("{log}")).trim_end();
     let parts: Vec<_> = tag.split('-').collect();
     assert_eq!((parts.len(), parts[2]), (3, "1"), "{tag}");
     assert!(site.children().iter().any(|child| child.to_string() == parts[0]), "{tag}");
