@@ -2,7 +2,7 @@
 //!
 //! Source: `check_headers`, `ap_http_header_filter`
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::errors::EndsConnection;
 use server::filter;
 use server::hooks::Phase;
@@ -80,18 +80,19 @@ impl BrokenField {
         let (number, text) = match self {
             BrokenField::NoName => (2428, "Empty response header name".to_owned()),
             BrokenField::Name(name) => {
-                let name = BStr::new(name);
+                let name = Verbatim::new(name);
                 (2429, format!("Response header name '{name}' contains invalid characters"))
             }
             BrokenField::Value(name, value) => {
-                let (name, value) = (BStr::new(name), BStr::new(value));
+                let (name, value) = (Verbatim::new(name), Verbatim::new(value));
                 let text = format!(
                     "Response header '{name}' value of '{value}' contains invalid characters"
                 );
                 (2430, text)
             }
         };
-        request.log_core(Level::Error, number, &format!("{text}, aborting request"), None);
+        let text = format_args!("{text}, aborting request");
+        request.log_as("http_core.c", Level::Error, number, text);
     }
 }
 

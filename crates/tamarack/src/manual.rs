@@ -43,6 +43,7 @@ fn object(row: &ErasedRow) -> String {
         .collect();
     let (state, note) = match row.state {
         State::Done => ("done", ""),
+        State::DoneExcept(note) => ("done", note),
         State::Partial(note) => ("partial", note),
         State::Refused(note) => ("refused", note),
         State::Accepted(note) => ("accepted", note),

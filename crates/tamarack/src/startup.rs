@@ -8,12 +8,14 @@ use server::log::Level;
 
 /// Events that httpd writes as log lines even at startup, with time and process; it writes all
 /// others verbatim.
-const LOGGED: [(&str, &str, Level); 29] = [
+const LOGGED: [(&str, &str, Level); 32] = [
     ("AH00111", "core", Level::Warn),
     ("AH00113", "core", Level::Notice),
     ("AH00114", "core", Level::Warn),
     ("AH00116", "core", Level::Warn),
     ("AH00117", "core", Level::Warn),
+    ("AH00119", "core", Level::Warn),
+    ("AH00120", "core", Level::Warn),
     ("AH00188", "mpm_prefork", Level::Info),
     ("AH00324", "mpm_worker", Level::Info),
     ("AH00521", "mpm_event", Level::Info),
@@ -38,6 +40,7 @@ const LOGGED: [(&str, &str, Level); 29] = [
     ("AH02805", "macro", Level::Warn),
     ("AH02989", "macro", Level::Warn),
     ("AH00554", "core", Level::Error),
+    ("AH03491", "remoteip", Level::Notice),
 ];
 
 /// Numbers of an MPM's remarks. At startup httpd writes them verbatim; at a restart the next number

@@ -88,7 +88,7 @@ impl Reader<'_> {
             if self.host.forgives() {
                 // Of a section this is the first line alone: its last one then closes nothing.
                 let what = format!("{} in .htaccess forbidden by AllowOverride", statement.name);
-                return self.warn(statement.span, "", what);
+                return self.warn(statement.span, "AH02295", what);
             }
             let message = format!("{} not allowed here", statement.name);
             self.walk_error(statement.span, message);

@@ -10,6 +10,7 @@ use wire::proxy_protocol::{self, HEADER_BYTES_MAX, Progress, Refusal};
 use super::{Active, Connection, requests};
 use crate::service::Service;
 use server::connection_info::{ConnectionInfo, Proxied};
+use server::errorlog::Cause;
 use server::host::Server;
 use server::log::Level;
 
@@ -119,7 +120,13 @@ fn say(server: &Server, info: &ConnectionInfo, fault: &Fault) {
         }
         Fault::Broken | Fault::Refused(_) => return,
     };
-    server.log_connection(info, MODULE, level, number, format_args!("{text}"));
+    let error = match (fault, number) {
+        (Fault::Ended, _) => Some(Cause::End),
+        // The address is of another family.
+        (_, 3502) => Some(Cause::OtherFamily),
+        _ => None,
+    };
+    server.log_connection_error(info, MODULE, level, number, error, format_args!("{text}"));
 }
 
 /// The access log has a 408, as for a head that does not arrive in time.

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use server::directive::{Fault, Target};
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
@@ -136,8 +137,8 @@ impl<M: KnowsGroups> Requirement for OfFile<M> {
 
 /// Logs why a user is refused.
 pub(super) fn refused<M: Module>(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
-    let user = bstr::BStr::new(request.user.as_deref().unwrap_or_default());
-    let uri = bstr::BStr::new(&request.resource.uri);
+    let user = Verbatim::new(request.user.as_deref().unwrap_or_default());
+    let uri = Verbatim::new(&request.resource.uri);
     let message =
         format_args!("Authorization of user {user} to access {uri} failed, reason: {reason}");
     request.log::<M>(Level::Error, number, message);

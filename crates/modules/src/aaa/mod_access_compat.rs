@@ -6,6 +6,7 @@ use conf::Arg;
 use conf::values::Subnet;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::hostname;
 use server::log::Level;
@@ -287,7 +288,7 @@ fn verdict(request: &Request, lets_in: bool) -> Verdict {
         b"" => ("uri ", request.resource.uri.as_slice()),
         file => ("", file),
     };
-    let file = bstr::BStr::new(file);
+    let file = Verbatim::new(file);
     let message = format_args!("client denied by server configuration: {before}{file}");
     request.log::<AccessCompat>(Level::Error, 1797, message);
     Verdict::Status(403)

@@ -2,10 +2,10 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_allowmethods.html>
 
-use bstr::BStr;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::log::Level;
 use server::merge::Setting;
@@ -83,7 +83,7 @@ fn check<'r>(bound: Bound<'r, Allowmethods>, request: &'r mut Request) -> Step<'
         return Step::DECLINED;
     }
     let (method, file) =
-        (BStr::new(&request.head.method_name), BStr::new(&request.resource.filename));
+        (Verbatim::new(&request.head.method_name), Verbatim::new(&request.resource.filename));
     request.log::<Allowmethods>(
         Level::Error,
         1623,

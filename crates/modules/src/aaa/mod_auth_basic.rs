@@ -11,6 +11,7 @@ use conf::Arg;
 use md5::{Digest, Md5};
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::log::Level;
 use server::merge::{Replace, Setting};
@@ -156,7 +157,8 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<
         return Step::DECLINED;
     };
     let Some(realm) = realm(request) else {
-        let uri = bstr::BString::from(request.resource.uri.clone());
+        let uri = request.resource.uri.clone();
+        let uri = Verbatim::new(&uri);
         request.log::<AuthBasic>(Level::Error, 1615, format_args!("need AuthName: {uri}"));
         return Step::status(500);
     };
@@ -187,7 +189,7 @@ fn login(request: &Request) -> Option<Login> {
     let field = request.head.headers_in.get(name)?;
     let sent = sent(field);
     if sent.is_none() {
-        let uri = bstr::BStr::new(&request.resource.uri);
+        let uri = Verbatim::new(&request.resource.uri);
         let message = format_args!("client used wrong authentication scheme: {uri}");
         request.log::<AuthBasic>(Level::Error, 1614, message);
     }
@@ -331,7 +333,7 @@ fn conclude(dir: &Dir, request: &mut Request, login: &Login, found: Authn) -> Ve
     if !dir.authoritative.or(true) && found != Authn::Denied {
         return Verdict::Declined;
     }
-    let (user, uri) = (bstr::BStr::new(&login.user), bstr::BStr::new(&request.resource.uri));
+    let (user, uri) = (Verbatim::new(&login.user), Verbatim::new(&request.resource.uri));
     match found {
         Authn::Denied => {
             let message = format_args!(
@@ -367,7 +369,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> 
     let mut login: Vec<u8> = Vec::new();
     for (expression, what, failed, empty) in parts {
         let value = expression.value(request);
-        let uri = bstr::BStr::new(&request.resource.uri);
+        let uri = Verbatim::new(&request.resource.uri);
         match value {
             Err(why) => {
                 let message = format_args!(

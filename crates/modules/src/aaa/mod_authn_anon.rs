@@ -7,6 +7,7 @@ use std::sync::Arc;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
@@ -135,7 +136,7 @@ impl Authenticate for Anonymous {
         let Some(own) = own else { return Pending::Now(Authn::UserNotFound) };
         let found = own.judge(login);
         if found == Authn::Granted && own.logs && request.is_initial() {
-            let password = bstr::BStr::new(&login.password);
+            let password = Verbatim::new(&login.password);
             let message = format_args!("Anonymous: Passwd <{password}> Accepted");
             request.log::<AuthnAnon>(Level::Info, 1672, message);
         }

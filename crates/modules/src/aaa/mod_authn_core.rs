@@ -7,6 +7,7 @@ use std::sync::Arc;
 use conf::{Arg, Node};
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, always};
 use server::log::Level;
 use server::merge::Setting;
@@ -97,7 +98,8 @@ pub fn realm(request: &mut Request) -> Option<Vec<u8>> {
 /// Asks for a login with the scheme of the request's `AuthType` (`ap_note_auth_failure`).
 pub fn challenge(request: &mut Request) {
     let Some(kind) = auth_type(request) else {
-        let uri = bstr::BString::from(request.resource.uri.clone());
+        let uri = request.resource.uri.clone();
+        let uri = Verbatim::new(&uri);
         let message = format_args!("need AuthType to note auth failure: {uri}");
         request.log::<AuthnCore>(Level::Error, 571, message);
         return;

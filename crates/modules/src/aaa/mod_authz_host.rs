@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use conf::values::{Subnet, SubnetError};
 use server::directive::{Fault, Target};
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::hostname;
 use server::log::Level;
@@ -132,7 +133,7 @@ impl Requirement for Host {
 
 impl Host {
     fn refused(&self, request: &Request, reason: &str) {
-        let (line, uri) = (bstr::BStr::new(&self.line), bstr::BStr::new(&request.resource.uri));
+        let (line, uri) = (Verbatim::new(&self.line), Verbatim::new(&request.resource.uri));
         let message = format_args!("access check of '{line}' to {uri} failed, reason: {reason}");
         request.log::<AuthzHost>(Level::Debug, 1753, message);
     }
@@ -176,7 +177,7 @@ impl Requirement for ForwardDns {
             let address = request.useragent_addr.ip().to_canonical();
             for name in words(&names) {
                 let found = hostname::has_address(request, name.clone(), address).await;
-                let name = bstr::BStr::new(&name);
+                let name = Verbatim::new(&name);
                 let answer = if found { "yes" } else { "no" };
                 let message = format_args!("access check for {address} as '{name}': {answer}");
                 request.log::<AuthzHost>(Level::Debug, 3355, message);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use nix::unistd::{Gid, Group, Uid, User};
 use rt::Work;
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::module::Module;
@@ -42,7 +43,8 @@ impl Requirement for FileOwner {
         Box::pin(async move {
             let Some(user) = request.user.clone() else { return Authz::DeniedNoUser };
             if request.resource.file.kind == FileKind::None {
-                let file = bstr::BString::from(request.resource.filename.clone());
+                let file = request.resource.filename.clone();
+                let file = Verbatim::new(&file);
                 refused(request, 1634, format_args!("could not stat file {file}"));
                 return Authz::Denied;
             }
@@ -67,7 +69,8 @@ impl Requirement for FileOwner {
 /// `authz_owner_get_file_group`.
 pub(super) async fn file_group(request: &mut Request) -> Option<Vec<u8>> {
     if request.resource.file.kind == FileKind::None {
-        let file = bstr::BString::from(request.resource.filename.clone());
+        let file = request.resource.filename.clone();
+        let file = Verbatim::new(&file);
         refused(request, 1639, format_args!("could not stat file {file}"));
         return None;
     }
@@ -82,8 +85,8 @@ pub(super) async fn file_group(request: &mut Request) -> Option<Vec<u8>> {
 }
 
 fn refused(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
-    let user = bstr::BStr::new(request.user.as_deref().unwrap_or_default());
-    let uri = bstr::BStr::new(&request.resource.uri);
+    let user = Verbatim::new(request.user.as_deref().unwrap_or_default());
+    let uri = Verbatim::new(&request.resource.uri);
     let message =
         format_args!("Authorization of user {user} to access {uri} failed, reason: {reason}");
     request.log::<AuthzOwner>(Level::Error, number, message);

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use server::directive::{Fault, Target};
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::module::Module;
@@ -72,8 +73,8 @@ impl Requirement for User {
         if words(&names).any(|name| request.user.as_ref() == Some(&name)) {
             return Authz::Granted;
         }
-        let uri = bstr::BStr::new(&request.resource.uri);
-        let user = bstr::BStr::new(request.user.as_deref().unwrap_or_default());
+        let uri = Verbatim::new(&request.resource.uri);
+        let user = Verbatim::new(request.user.as_deref().unwrap_or_default());
         let message = format_args!(
             "access to {uri} failed, reason: user '{user}' does not meet 'require'ments for user \
              to be allowed access"

@@ -7,10 +7,12 @@ use std::rc::Rc;
 
 use messages::Message;
 use rt::PoolError;
+use rustix::io::Errno;
 use server::body::{Body, FileSlice};
 use server::core::{EtagParts, RangeLimit};
 use server::digest::{self, Digests, Wanted};
 use server::discard::discard_body;
+use server::errorlog::Verbatim;
 use server::etag::{self, CodedTag, VariantsTag};
 use server::filter::Stage;
 use server::hooks::{Bound, Step, Verdict};
@@ -184,14 +186,18 @@ fn open(request: &mut Request) -> Result<File, Verdict> {
             Ok(file)
         }
         Err(error) => {
-            let name = String::from_utf8_lossy(&request.resource.filename).into_owned();
-            let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-            let why = "file permissions deny server access";
+            let name = Verbatim::new(&request.resource.filename);
+            let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+            if errno == Some(regular::NOT_REGULAR) {
+                let why = format_args!("not a regular file: {name}");
+                request.log::<Core>(Level::Error, 132, why);
+                return Err(Verdict::Status(403));
+            }
             request.log_error::<Core>(
                 Level::Error,
                 132,
-                errno.unwrap_or(rustix::io::Errno::IO),
-                format_args!("{why}: {name}"),
+                errno.unwrap_or(Errno::IO),
+                format_args!("file permissions deny server access: {name}"),
             );
             Err(Verdict::Status(403))
         }

@@ -7,7 +7,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use server::core::HandlerName;
+use server::errorlog::Verbatim;
 use server::expr;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
@@ -34,8 +36,9 @@ pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -
 pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16> {
     let core = request.host.core.clone();
     if uri.first() != Some(&b'/') && uri != b"*" {
-        let line = request.head.request_line.clone();
-        request.log_core(Level::Error, 126, "Invalid URI in request", Some(&line));
+        let (uri, line) = (Verbatim::new(uri), Verbatim::new(&request.head.request_line));
+        let message = format_args!("Invalid URI in request '{uri}' '{line}'");
+        request.log_as("core.c", Level::Error, 126, message);
         return Err(400);
     }
     let below = core.server_path.0.as_deref().and_then(|path| below(uri, path));
@@ -55,8 +58,12 @@ pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16
     let can_join = path::can_join(root, relative.strip_prefix(b"/").unwrap_or(relative));
     let inside = path::into_canonical(file).filter(is_inside).filter(|_| can_join);
     let Some(full) = inside else {
-        let line = bstr::BStr::new(&request.head.request_line);
-        request.log_core(Level::Error, 127, &format!("Cannot map {line} to file"), None);
+        let line = Verbatim::new(&request.head.request_line);
+        let message = format_args!("Cannot map {line} to file");
+        match can_join {
+            true => request.log_as("core.c", Level::Error, 127, message),
+            false => request.log_core_error(Level::Error, 127, Errno::NAMETOOLONG, message),
+        }
         return Err(403);
     };
     request.resource.canonical_filename.clone_from(&full);

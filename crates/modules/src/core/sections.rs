@@ -240,8 +240,11 @@ fn conditional(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], link: Link) -> 
         check_chain(cx)?;
     }
     let dir = inside(cx, name, CONDITIONAL_PATH.to_vec(), nodes);
-    let matches = Matches::If(Condition { is_else: link != Link::If, holds });
-    let section = Section::new(matches, dir, cx.span());
+    let span = cx.span();
+    let (file, line) = cx.build().sources.place(span);
+    let place = format!("{file}:{line}").into();
+    let matches = Matches::If(Condition { is_else: link != Link::If, holds, place });
+    let section = Section::new(matches, dir, span);
     cx.dir().ifs.push(section);
     Ok(())
 }

@@ -2,10 +2,10 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_actions.html>
 
-use bstr::BStr;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::merge::Overlay;
@@ -109,9 +109,9 @@ fn handle<'r>(bound: Bound<'r, Actions>, request: &'r mut Request) -> Step<'r> {
         && let Some(target) = dir.actions.get(handler.as_ref())
     {
         if !target.is_virtual && request.resource.file.kind == FileKind::None {
-            let file = BStr::new(&request.resource.filename);
+            let file = Verbatim::new(&request.resource.filename);
             let message = format_args!("File does not exist: {file}");
-            request.log::<Actions>(Level::Error, 652, message);
+            request.log::<Actions>(Level::Info, 652, message);
             return Step::status(404);
         }
         path = Some(&target.path);

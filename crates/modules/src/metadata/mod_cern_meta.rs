@@ -2,13 +2,13 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_cern_meta.html>
 
-use bstr::BStr;
 use bytes::Bytes;
 use conf::Arg;
 use messages::Message;
 use rt::Work;
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::merge::{Own, Setting};
@@ -103,7 +103,7 @@ fn add<'r>(bound: Bound<'r, CernMeta>, request: &'r mut Request) -> Step<'r> {
     }
     let slash = resource.filename.iter().rposition(|byte| *byte == b'/');
     let Some(slash) = slash.filter(|slash| *slash > 0) else {
-        let file = BStr::new(&resource.filename);
+        let file = Verbatim::new(&resource.filename);
         let message = format_args!("internal error in mod_cern_meta: {file}");
         request.log::<CernMeta>(Level::Error, 1581, message);
         return Step::DECLINED;
@@ -146,12 +146,11 @@ async fn read(request: &mut Request, meta: &[u8]) -> Result<Bytes, Verdict> {
             Some(rustix::io::Errno::NOENT) => Err(Verdict::Declined),
             // Apache reads a folder as an empty file.
             Some(errno) if errno == regular::NOT_REGULAR => Ok(Bytes::new()),
-            errno => {
-                let meta = BStr::new(meta);
-                request.log_error::<CernMeta>(
+            _ => {
+                let meta = Verbatim::new(meta);
+                request.log::<CernMeta>(
                     Level::Error,
-                    1582,
-                    errno.unwrap_or(rustix::io::Errno::FBIG),
+                    1562,
                     format_args!("meta file permissions deny server access: {meta}"),
                 );
                 Err(Verdict::Status(403))
@@ -173,9 +172,9 @@ fn apply(request: &mut Request, content: &[u8]) -> Verdict {
             // Like Apache: the fields before an empty line are lost.
             FieldLine::End => return Verdict::Ok,
             FieldLine::Malformed(_) => {
-                let file = BStr::new(&request.resource.filename);
+                let file = Verbatim::new(&request.resource.filename);
                 let message = format_args!("malformed header in meta file: {file}");
-                request.log::<CernMeta>(Level::Error, 1580, message);
+                request.log::<CernMeta>(Level::Error, 1560, message);
                 return Verdict::Status(500);
             }
             FieldLine::Field(name, value) if name.eq_ignore_ascii_case(b"Content-Type") => {
@@ -185,7 +184,7 @@ fn apply(request: &mut Request, content: &[u8]) -> Verdict {
                 set_status(request, value);
             }
             FieldLine::Field(name, _) if is_framing(name) => {
-                let (name, file) = (BStr::new(name), BStr::new(&request.resource.filename));
+                let (name, file) = (Verbatim::new(name), Verbatim::new(&request.resource.filename));
                 let message =
                     format_args!("forbidden HTTP framing header '{name}' in meta file: {file}");
                 request.log::<CernMeta>(Level::Error, 10596, message);

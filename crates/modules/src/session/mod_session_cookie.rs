@@ -5,6 +5,7 @@
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
@@ -122,8 +123,8 @@ fn read<'r>(
 pub(super) fn take_cookie(request: &mut Request, name: &[u8], removes: bool) -> Option<Vec<u8>> {
     let found = request.head.headers_in.get(b"Cookie").map(|field| Found::of(field, name))?;
     if found.is_ambiguous {
-        let name = bstr::BStr::new(name);
-        let uri = bstr::BStr::new(&request.resource.uri);
+        let name = Verbatim::new(name);
+        let uri = Verbatim::new(&request.resource.uri);
         let message = format_args!("client submitted cookie '{name}' more than once: {uri}");
         request.log_as("util_cookies.c", Level::Error, 11, message);
         return None;

@@ -2,7 +2,7 @@
 //!
 //! Source: `ap_scan_script_header_err_core_ex`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
@@ -39,7 +39,7 @@ pub(crate) fn put<M: Module>(request: &mut Request, head: &ScriptHead, is_comple
 /// Logs what is wrong with a program's output, with the name of the file.
 pub(crate) fn log<M: Module>(request: &Request, what: &str, details: Option<&str>) {
     let name = request.resource.filename.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let name = BStr::new(name);
+    let name = Verbatim::new(name);
     match details {
         Some(details) => {
             request.log::<M>(Level::Error, 0, format_args!("{what} '{name}': {details}"))

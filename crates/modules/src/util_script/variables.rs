@@ -5,6 +5,7 @@
 use std::os::unix::ffi::OsStringExt;
 use std::sync::LazyLock;
 
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
@@ -106,7 +107,7 @@ fn add_fields<M: Module>(request: &Request, added: &mut Table) {
         } else if wire::variable::of_field(field, &mut name) {
             added.add(&name, value);
         } else {
-            let field = bstr::BStr::new(field);
+            let field = Verbatim::new(field);
             let text = format_args!("Not exporting header with invalid name as envvar: {field}");
             request.log::<M>(Level::Trace1, 0, text);
         }

@@ -302,7 +302,7 @@ impl<'p> Supervisor<'p> {
             let path = pid_file.path().display().to_string();
             if pid_file.remove().is_ok() {
                 let text = format!("removed PID file {path} (pid={})", std::process::id());
-                self.program.log(Level::Info, 476, &text);
+                self.program.log(Level::Info, 96, &text);
             }
         }
     }

@@ -107,6 +107,8 @@ impl<M: Module> Copy for Takes<M> {}
 pub enum State {
     /// Works as in Apache.
     Done,
+    /// Works as in Apache, except for what is refused with a message of its own; the note names it.
+    DoneExcept(&'static str),
     /// Works in part; the note says what is missing.
     Partial(&'static str),
     /// Is refused, for this reason.

@@ -250,12 +250,16 @@ impl Target<'_> {
         let name = node.name.to_string();
         let Some(row) = registry.row(&name).filter(|row| row.is_section == node.is_section())
         else {
-            let unknown = self.unknown(node, &name);
             if self.nonfatal_unknown {
-                self.build.warn(node.span, unknown.message);
+                let shown = if node.is_section() { "<" } else { "" };
+                let why = format!(
+                    "Unknown directive {shown}{name} perhaps misspelled or defined by a module \
+                     not included in the server configuration"
+                );
+                self.build.remark(node.span, "AH02296", why);
                 return Ok(());
             }
-            return Err(Box::new(unknown));
+            return Err(Box::new(self.unknown(node, &name)));
         };
         self.span = node.span;
         self.directive = row.name;
@@ -263,7 +267,7 @@ impl Target<'_> {
         if !self.may_stand(row) || in_htaccess && !self.may_override(row) {
             if in_htaccess && self.nonfatal != Override::NONE {
                 let why = format!("{} in .htaccess forbidden by AllowOverride", shown(row));
-                self.build.warn(node.span, why);
+                self.build.remark(node.span, "AH02295", why);
                 return Ok(());
             }
             return Err(Box::new(self.wrong_place(node, row)));

@@ -67,6 +67,8 @@ pub struct Condition {
     pub is_else: bool,
     /// This must hold; `None` for `<Else>`.
     pub holds: Option<Arc<Expr>>,
+    /// Where it stands, as `FILE:LINE`.
+    pub place: Box<str>,
 }
 
 /// An id for a section or an `.htaccess`, unique in this process: ids are assigned before the fork

@@ -33,7 +33,7 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
         What::Note(name) => escaped(about.request.and_then(|r| r.notes.get(name)), out),
         What::SystemError => {
             if let Some(error) = entry.error {
-                let _ = write!(out, "({}){}", error.raw_os_error(), describe(error));
+                let _ = write!(out, "{error}");
             }
         }
         What::SourceFile => {
@@ -110,14 +110,6 @@ fn time(compact: bool, micros: bool, out: &mut Vec<u8>) {
         (true, false) => "%Y-%m-%d %H:%M:%S",
     };
     let _ = write!(out, "{}", now.strftime(format));
-}
-
-fn describe(error: rustix::io::Errno) -> String {
-    let text = std::io::Error::from(error).to_string();
-    match text.find(" (os error") {
-        Some(at) => text.get(..at).unwrap_or(&text).to_owned(),
-        None => text,
-    }
 }
 
 fn escaped(value: Option<&[u8]>, out: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::item;
+use super::{Cause, item};
 use crate::config::host::{Host, Server};
 use crate::log::Level;
 use crate::log::format::{Format, What};
@@ -32,8 +32,8 @@ pub struct Entry<'a> {
     pub module: &'a str,
     /// Apache's number of the event (`AH00128` is 128), or ours from 20000; 0 for none.
     pub number: u32,
-    /// The system's error, if any.
-    pub error: Option<rustix::io::Errno>,
+    /// Why something failed, if it did.
+    pub error: Option<Cause>,
     /// File and line of the source code that logs it.
     pub source: Option<(&'static str, u32)>,
     /// The message.

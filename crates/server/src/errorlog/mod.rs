@@ -2,8 +2,10 @@
 //!
 //! Manual: core, `ErrorLog` and `ErrorLogFormat`. Source: server/log.c.
 
+mod cause;
 mod item;
 mod line;
+mod verbatim;
 
 use std::fmt;
 use std::io::Write;
@@ -21,6 +23,9 @@ use crate::request::connection_info::ConnectionInfo;
 use crate::request::variant_key::Inputs;
 
 use line::{About, Entry};
+
+pub use cause::Cause;
+pub use verbatim::Verbatim;
 
 impl Request {
     /// Writes a line to the error log of the request's host, if the module's level lets it.
@@ -42,10 +47,10 @@ impl Request {
         &self,
         level: Level,
         number: u32,
-        error: rustix::io::Errno,
+        error: impl Into<Cause>,
         message: fmt::Arguments<'_>,
     ) {
-        self.write_log(M::FILE, level, number, Some(error), || composed(message));
+        self.write_log(M::FILE, level, number, Some(error.into()), || composed(message));
     }
 
     /// Whether [`Request::log`] would write at this level.
@@ -58,11 +63,23 @@ impl Request {
     pub fn log_core(&self, level: Level, number: u32, message: &str, path: Option<&[u8]>) {
         match path {
             Some(path) => {
-                let path = bstr::BStr::new(path);
+                let path = Verbatim::new(path);
                 self.log_as("core.c", level, number, format_args!("{message}: {path}"));
             }
             None => self.log_as("core.c", level, number, format_args!("{message}")),
         }
+    }
+
+    /// The same for a failed system call.
+    #[track_caller]
+    pub fn log_core_error(
+        &self,
+        level: Level,
+        number: u32,
+        error: rustix::io::Errno,
+        message: fmt::Arguments<'_>,
+    ) {
+        self.write_log("core.c", level, number, Some(error.into()), || composed(message));
     }
 
     /// Logs an error in an `.htaccess` file, and the number of `more` errors.
@@ -72,18 +89,24 @@ impl Request {
             Severity::Error => (Level::Alert, "errors"),
             Severity::Warning => (Level::Warn, "warnings"),
         };
-        let file = bstr::BStr::new(file);
+        let file = Verbatim::new(file);
         let message = &found.message;
-        // Apache's line has no number and does not name the line; ours does.
+        let number = found.code.strip_prefix("AH").and_then(|number| number.parse().ok());
+        // Apache's line does not name the line in the file; ours does.
         let place = found.span.map(|span| format!("line {}", span.line));
         let others = (more > 0).then(|| format!("and {more} more {kind}"));
         let added: Vec<String> = place.into_iter().chain(others).collect();
-        match added.is_empty() {
-            true => self.log_as("core.c", level, 0, format_args!("{file}: {message}")),
-            false => {
-                let added = added.join(", ");
-                self.log_as("core.c", level, 0, format_args!("{file}: {message} ({added})"));
+        let added = added.join(", ");
+        match (found.severity, number) {
+            // In Apache these lines don't even name the file.
+            (Severity::Warning, Some(number)) => {
+                let module = if OF_MACROS.contains(&number) { "mod_macro.c" } else { "core.c" };
+                self.log_as(module, level, number, format_args!("{message} ({file}, {added})"));
             }
+            _ if added.is_empty() => {
+                self.log_as("core.c", level, 0, format_args!("{file}: {message}"));
+            }
+            _ => self.log_as("core.c", level, 0, format_args!("{file}: {message} ({added})")),
         }
     }
 
@@ -123,7 +146,7 @@ impl Request {
         message: fmt::Arguments<'_>,
     ) {
         let error = rustix::io::Errno::from_io_error(error);
-        self.write_log(module, level, number, error, || composed(message));
+        self.write_log(module, level, number, error.map(Cause::from), || composed(message));
     }
 
     #[track_caller]
@@ -132,7 +155,7 @@ impl Request {
         module: &str,
         level: Level,
         number: u32,
-        error: Option<rustix::io::Errno>,
+        error: Option<Cause>,
         message: impl FnOnce() -> Vec<u8>,
     ) {
         if !self.logs_as(module, level) {
@@ -172,10 +195,24 @@ impl Server {
         number: u32,
         message: fmt::Arguments<'_>,
     ) {
+        self.log_connection_error(client, module, level, number, None, message);
+    }
+
+    /// The same for something that failed.
+    #[track_caller]
+    pub fn log_connection_error(
+        &self,
+        client: &ConnectionInfo,
+        module: &str,
+        level: Level,
+        number: u32,
+        error: Option<Cause>,
+        message: fmt::Arguments<'_>,
+    ) {
         let host = &client.base_host;
         if level <= host.core.log.of(module) {
             let about = About { host, client: Some(client), request: None };
-            emit(self, &about, module, level, number, None, &composed(message));
+            emit(self, &about, module, level, number, error, &composed(message));
         }
     }
 
@@ -246,6 +283,7 @@ impl Server {
         // As in Apache, messages of startup and shutdown are logged whatever the level.
         if level <= host.core.log.of(module) || level == Level::Notice {
             let about = About { host, client: None, request: None };
+            let error = error.map(Cause::from);
             emit(self, &about, module, level, number, error, &composed(message));
         }
     }
@@ -259,11 +297,14 @@ pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Argum
 
 /// The supervisor's messages that belong to Apache's core instead of its MPM: the command line, pid
 /// files, piped logs, processes that died or were killed.
-const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
+const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 96, 98, 99, 104, 106];
 
 /// Where a loop runs and what is sent to it: the same in every MPM.
 const PLACEMENT: RangeInclusive<u32> =
     Message::Widened.number()..=Message::AffinityUnheeded.number();
+
+/// Macros without contents, and those that are defined again.
+const OF_MACROS: [u32; 2] = [2799, 2802];
 
 /// Programs of `RewriteMap`.
 const OF_MAPS: [u32; 3] =
@@ -299,7 +340,7 @@ fn emit(
     module: &str,
     level: Level,
     number: u32,
-    error: Option<rustix::io::Errno>,
+    error: Option<Cause>,
     message: &[u8],
 ) {
     let known = server.registry.modules().iter().find(|known| known.file() == module);
@@ -314,5 +355,5 @@ fn emit(
 fn composed(message: fmt::Arguments<'_>) -> Vec<u8> {
     let mut text = Vec::new();
     let _ = text.write_fmt(message);
-    text
+    verbatim::bytes(text)
 }

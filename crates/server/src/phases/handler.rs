@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use crate::api::hooks::{Phase, Step, Verdict};
+use crate::errorlog::Verbatim;
 use crate::log::Level;
 use crate::phases::process::run_all;
 use crate::phases::redirect::GivenType;
@@ -30,10 +31,10 @@ pub async fn produce(request: &mut Request) -> Verdict {
     match verdict {
         Verdict::Declined => {
             if let Some(handler) = named {
-                let handler = String::from_utf8_lossy(&handler).into_owned();
-                let why = format!("handler \"{handler}\" not found for");
-                let file = request.resource.filename.clone();
-                request.log_core(Level::Warn, 1795, &why, Some(&file));
+                let handler = Verbatim::new(&handler);
+                let file = Verbatim::new(&request.resource.filename);
+                let why = format_args!("handler \"{handler}\" not found for: {file}");
+                request.log_as("core.c", Level::Warn, 523, why);
             }
             Verdict::Status(500)
         }

@@ -20,6 +20,7 @@ use pcre::{Captures, Later, Matched, Regex, Watch, Why};
 use rt::Work;
 
 use crate::api::hooks::{Step, Verdict};
+use crate::errorlog::Verbatim;
 use crate::log::Level;
 use crate::phases::{lookup, walk};
 use crate::request::Request;
@@ -232,7 +233,7 @@ impl Request {
 
     fn log_undecided(&self, regex: &Regex, subject: &[u8], why: Why) {
         let pattern = regex.pattern();
-        let shown = bstr::BStr::new(pattern.get(..SHOWN_BYTES).unwrap_or(pattern));
+        let shown = Verbatim::new(pattern.get(..SHOWN_BYTES).unwrap_or(pattern));
         let bytes = subject.len();
         let text = format!(
             "Cannot decide whether the regular expression '{shown}' matches a text of {bytes} \

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::api::hooks::{HookDef, Phase, Step, Verdict};
 use crate::engine::plan::Plan;
+use crate::errorlog::Verbatim;
 use crate::log::Level;
 use crate::phases::handler;
 use crate::phases::hostname;
@@ -197,7 +198,7 @@ async fn permit(request: &mut Request) -> Verdict {
         Verdict::Ok if request.user.is_some() => {}
         Verdict::Ok => return Verdict::Status(500),
         Verdict::Declined => {
-            let uri = bstr::BStr::new(&request.resource.uri);
+            let uri = Verbatim::new(&request.resource.uri);
             let why = format!(
                 "No authentication done but request not allowed without authentication for {uri}. \
                  Authentication not configured?"

@@ -6,6 +6,7 @@ use wire::method::Method;
 use wire::uri::{Normalize, Slashes, Target, normalize_path, unescape_path};
 
 use crate::config::core::EncodedSlashes;
+use crate::errorlog::Verbatim;
 use crate::log::Level;
 use crate::request::{Proxied, Request};
 
@@ -21,7 +22,7 @@ pub fn normalize(request: &mut Request) -> Result<(), u16> {
         return Ok(());
     }
     let uri = request.head.unparsed_uri.clone();
-    let message = format!("invalid URI path ({})", bstr::BStr::new(&uri));
+    let message = format!("invalid URI path ({})", Verbatim::new(&uri));
     request.log_core(Level::Error, 10244, &message, None);
     Err(400)
 }
@@ -45,8 +46,10 @@ pub fn unescape(request: &mut Request) -> Result<(), u16> {
     unescape_path(&mut request.resource.uri, slashes, merge_slashes).map_err(|error| {
         if error.status() == 404 {
             let uri = request.resource.uri.clone();
-            let why = "found %2f (encoded '/') in URI path, returning 404";
-            request.log_core(Level::Info, 26, why, Some(&uri));
+            let unparsed = Verbatim::new(&request.head.unparsed_uri);
+            let why =
+                format_args!("found %2f (encoded '/') in URI path ({unparsed}), returning 404");
+            request.log_as("core.c", Level::Info, 26, why);
             // To Apache, a NUL byte is the end.
             let end = uri.iter().position(|byte| *byte == 0);
             request.resource.uri.truncate(end.unwrap_or(uri.len()));

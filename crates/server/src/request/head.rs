@@ -177,6 +177,9 @@ impl Request {
         if self.main.is_some() {
             return b"INCLUDED".into();
         }
+        if self.head.flags.has(HeadFlags::UNREAD) {
+            return b"HTTP/1.0".into();
+        }
         let words = self.head.request_line.rsplit(|byte| *byte == b' ');
         let mut words = words.filter(|word| !word.is_empty());
         let last = words.next();

@@ -24,6 +24,12 @@ impl Request {
         self.extensions.iter_mut().find(|(of, _)| *of == id)?.1.downcast_mut()
     }
 
+    /// Drops a stored value.
+    pub(crate) fn forget<T: Any>(&mut self) {
+        let id = TypeId::of::<T>();
+        self.extensions.retain(|(of, _)| *of != id);
+    }
+
     /// Takes over the values of a subrequest.
     pub(crate) fn adopt_kept(&mut self, kept: Vec<(TypeId, Box<dyn Any>)>) {
         for (id, value) in kept {

@@ -42,7 +42,7 @@ pub fn deviations(
         let note = match row.map(|row| row.state) {
             Some(State::Partial(note) | State::Refused(note) | State::Accepted(note)) => note,
             Some(State::NotYet) => "has no effect yet",
-            Some(State::Done) | None => continue,
+            Some(State::Done | State::DoneExcept(_)) | None => continue,
         };
         add(format!("{}: {note}", line.name), Some(line.place.clone()));
     }

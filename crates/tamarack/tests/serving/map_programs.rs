@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::client::Client;
-use crate::site::{PROGRAM, Site};
+use crate::site::{PROGRAM, Site, is_root};
 use crate::upgrade::{install, upgrade};
 
 /// Answers with the key and its own process. Some keys cause faults.
@@ -328,4 +328,23 @@ fn a_crowd_gets_its_own_answers() {
         let place = answer.field("Location").unwrap_or_default();
         assert!(place.starts_with(&format!("http://x/{key}=")), "{}", answer.head);
     }
+}
+
+/// `RewriteMap`'s third argument.
+#[test]
+fn a_program_runs_as_the_user_of_its_map() {
+    if !is_root() {
+        return;
+    }
+    let mut site = Site::new("map-of-user");
+    let script = "#!/bin/sh\nwhile IFS= read -r key; do echo \"$key=$(id -un):$(id -gn)\"; done\n";
+    site.write("who.sh", script);
+    fs::set_permissions(site.path("who.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    site.configure(
+        "RewriteEngine On\nRewriteMap who prg:who.sh www-data:daemon\n\
+         RewriteRule ^/who/(.*)$ http://x/${who:$1} [R]\n",
+    );
+    site.start();
+    let answer = site.client().get("/who/a").unwrap();
+    assert_eq!(answer.field("Location"), Some("http://x/a=www-data:daemon"), "{}", answer.head);
 }

@@ -38,6 +38,9 @@ pub(super) fn parse(
 ) -> Result<(), Box<HeadError>> {
     let parts = split(line, options.strict);
     store(head, &parts);
+    if head.line.is_empty() {
+        head.flags.set(HeadFlags::BLANK);
+    }
     head.method = Method::of(parts.method, options.methods);
     head.header_only = head.method == Method::GET && parts.method.first() == Some(&b'H');
     let mut fault = parts.fault;

@@ -146,8 +146,6 @@ pub struct RequestHead {
     protocol: (usize, usize),
     path: (usize, usize),
     query: Option<(usize, usize)>,
-    /// The request line was unreadable: there is neither a method nor a target.
-    is_unread: bool,
     /// The method's number; `HEAD` has that of `GET`.
     pub method: Method,
     /// Whether the method is `HEAD`.
@@ -171,7 +169,6 @@ impl Default for RequestHead {
             protocol: (0, 0),
             path: (0, 0),
             query: None,
-            is_unread: false,
             method: Method::INVALID,
             header_only: false,
             version: Version::HTTP_10,
@@ -196,7 +193,6 @@ impl RequestHead {
         self.protocol = (0, 0);
         self.path = (0, 0);
         self.query = None;
-        self.is_unread = false;
         self.method = Method::INVALID;
         self.header_only = false;
         self.version = Version::HTTP_10;
@@ -212,7 +208,7 @@ impl RequestHead {
         let line = line.get(..limit_bytes.saturating_add(1)).unwrap_or(line);
         self.line.clear();
         self.line.extend(line.iter().take_while(|byte| **byte != 0));
-        self.is_unread = true;
+        self.flags.set(HeadFlags::UNREAD);
     }
 
     /// The request line as received, without its line end (`%r`).
@@ -236,7 +232,7 @@ impl RequestHead {
     pub fn path(&self) -> &[u8] {
         match self.line.get(self.path.0..self.path.1) {
             Some(path) if !path.is_empty() => path,
-            _ if self.is_unread => b"",
+            _ if self.flags.has(HeadFlags::UNREAD) => b"",
             _ if self.method == Method::OPTIONS => b"*",
             _ => b"/",
         }

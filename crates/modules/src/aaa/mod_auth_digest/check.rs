@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use bstr::{BStr, BString};
 use md5::{Digest, Md5};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::{Request, UsedLogin};
@@ -26,7 +26,8 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
     let Some(kind) = auth_type(request).filter(|kind| kind.eq_ignore_ascii_case(b"Digest")) else {
         return Step::DECLINED;
     };
-    let uri = BString::from(request.resource.uri.clone());
+    let uri = request.resource.uri.clone();
+    let uri = Verbatim::new(&uri);
     let Some(realm) = realm(request) else {
         request.log::<AuthDigest>(Level::Error, 1780, format_args!("need AuthName: {uri}"));
         return Step::status(500);
@@ -69,10 +70,10 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
     }))
 }
 
-fn log_unread(request: &Request, uri: &BString, sent: Option<&Sent>) {
+fn log_unread(request: &Request, uri: &Verbatim<'_>, sent: Option<&Sent>) {
     match sent {
         Some(Sent::Other(scheme)) => {
-            let scheme = BStr::new(scheme);
+            let scheme = Verbatim::new(scheme);
             let message = format_args!("client used wrong authentication scheme `{scheme}': {uri}");
             request.log::<AuthDigest>(Level::Error, 1781, message);
         }
@@ -103,26 +104,28 @@ async fn check(
     sent: &Credentials,
     realm: &[u8],
 ) -> Result<(Vec<u8>, Option<Client>), Refusal> {
-    let uri = BString::from(request.resource.uri.clone());
-    let user = BString::from(sent.username.clone());
+    let uri = request.resource.uri.clone();
+    let uri = Verbatim::new(&uri);
+    let user = sent.username.clone();
+    let user = Verbatim::new(&user);
     let log = |request: &Request, number, what: std::fmt::Arguments<'_>| {
         request.log::<AuthDigest>(Level::Error, number, what);
         ASK
     };
     if let Some(opaque) = sent.opaque.as_deref().filter(|opaque| !is_number(opaque)) {
-        let opaque = BStr::new(opaque);
+        let opaque = Verbatim::new(opaque);
         return Err(log(request, 1787, format_args!("received invalid opaque - got `{opaque}'")));
     }
     // Apache compares with the realm as it is quoted: one with quotes never fits.
     if sent.realm != realm {
-        let (got, expected) = (BStr::new(&sent.realm), BStr::new(realm));
+        let (got, expected) = (Verbatim::new(&sent.realm), Verbatim::new(realm));
         let what = format_args!("realm mismatch - got `{got}' but expected `{expected}'");
         return Err(log(request, 1788, what));
     }
     if let Some(algorithm) = &sent.algorithm
         && !algorithm.eq_ignore_ascii_case(b"MD5")
     {
-        let algorithm = BStr::new(algorithm);
+        let algorithm = Verbatim::new(algorithm);
         let what = format_args!("unknown algorithm `{algorithm}' received: {uri}");
         return Err(log(request, 1789, what));
     }
@@ -137,14 +140,14 @@ async fn check(
             return Err(Refusal::Status(500));
         }
         RealmHash::UserNotFound => {
-            let realm = BStr::new(realm);
+            let realm = Verbatim::new(realm);
             let what = format_args!("user `{user}' in realm `{realm}' not found: {uri}");
             return Err(log(request, 1790, what));
         }
         RealmHash::GeneralError => return Err(Refusal::Status(500)),
     };
     if sent.qop.as_deref().is_none_or(|qop| !qop.eq_ignore_ascii_case(b"auth")) {
-        let qop = BStr::new(sent.qop.as_deref().unwrap_or(b"(null)"));
+        let qop = Verbatim::new(sent.qop.as_deref().unwrap_or(b"(null)"));
         let what = format_args!(
             "invalid or missing qop value '{qop}', RFC 2069 is no longer supported: {uri}"
         );
@@ -217,7 +220,7 @@ fn check_nonce(
 ) -> Result<Option<Client>, Refusal> {
     let stale = Err(Refusal::Ask { is_stale: true });
     let opaque = sent.opaque.as_deref().unwrap_or_default();
-    let (user, nonce) = (BStr::new(&sent.username), BStr::new(&sent.nonce));
+    let (user, nonce) = (Verbatim::new(&sent.username), Verbatim::new(&sent.nonce));
     let Some(number) = nonce::number(&sent.nonce, realm, opaque) else {
         let message = format_args!("invalid nonce {nonce} received - hash is not the server's");
         request.log::<AuthDigest>(Level::Error, 1776, message);
@@ -255,7 +258,7 @@ fn check_nonce(
     if own.counts && own.lifetime_s != 0 {
         let text = std::str::from_utf8(&sent.count).unwrap_or_default();
         let Ok(count) = u64::from_str_radix(text, 16) else {
-            let count = BStr::new(&sent.count);
+            let count = Verbatim::new(&sent.count);
             let message = format_args!("invalid nc {count} received - not a number");
             request.log::<AuthDigest>(Level::Error, 1773, message);
             return Err(ASK);

@@ -1,6 +1,6 @@
 //! Whether the URI of credentials is that of the request.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::uri::{Slashes, Target, unescape_query, unescape_url};
@@ -15,7 +15,7 @@ pub(super) fn refuse_target(request: &Request, sent: &Credentials) -> Option<u16
     if asked == sent.uri {
         return None;
     }
-    let shown = BStr::new(&sent.uri);
+    let shown = Verbatim::new(&sent.uri);
     let Ok(target) = Target::parse(&sent.uri) else {
         let message = format_args!("invalid uri <{shown}> in Authorization header");
         request.log::<AuthDigest>(Level::Error, 1783, message);
@@ -26,7 +26,7 @@ pub(super) fn refuse_target(request: &Request, sent: &Credentials) -> Option<u16
         return None;
     }
     let number = if is_connect { 1785 } else { 1786 };
-    let asked = BStr::new(asked);
+    let asked = Verbatim::new(asked);
     let message = format_args!("uri mismatch - <{shown}> does not match request-uri <{asked}>");
     request.log::<AuthDigest>(Level::Error, number, message);
     Some(400)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bstr::{BStr, BString};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::{Proxied, Request};
@@ -22,7 +22,8 @@ pub(super) fn authenticate<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request
     let Some(kind) = auth_type(request).filter(|kind| kind.eq_ignore_ascii_case(b"form")) else {
         return Step::DECLINED;
     };
-    let uri = BString::from(request.resource.uri.clone());
+    let uri = request.resource.uri.clone();
+    let uri = Verbatim::new(&uri);
     if request.resource.proxied == Proxied::Forward {
         let message = format_args!(
             "form auth cannot be used for proxy requests due to XSS risk, access denied: {uri}"
@@ -150,7 +151,7 @@ async fn check(dir: &Dir, request: &mut Request, login: &Login) -> Verdict {
     if !dir.authoritative.or(true) && found != Authn::Denied {
         return Verdict::Declined;
     }
-    let (user, uri) = (BStr::new(&login.user), BStr::new(&request.resource.uri));
+    let (user, uri) = (Verbatim::new(&login.user), Verbatim::new(&request.resource.uri));
     match found {
         Authn::Denied => {
             let message = format_args!(

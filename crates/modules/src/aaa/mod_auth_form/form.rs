@@ -2,6 +2,7 @@
 //!
 //! Source: `get_form_auth`.
 
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -29,7 +30,7 @@ impl Form {
             }
         };
         let (number, what, field) = missing;
-        let field = bstr::BStr::new(field);
+        let field = Verbatim::new(field);
         let message = format_args!(
             "form parsed, but {what} field '{field}' was missing or empty, unauthorized"
         );

@@ -1,6 +1,6 @@
 //! The handlers for login and logout.
 
-use bstr::BString;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
@@ -12,7 +12,8 @@ use super::{AuthForm, Dir, form, session};
 /// `form-login-handler`. Source: `authenticate_form_login_handler`.
 pub(super) fn login<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request) -> Step<'r> {
     if request.head.method != Method::POST {
-        let uri = BString::from(request.resource.uri.clone());
+        let uri = request.resource.uri.clone();
+        let uri = Verbatim::new(&uri);
         let message =
             format_args!("the form-login-handler only supports the POST method for {uri}");
         request.log::<AuthForm>(Level::Error, 1811, message);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use server::config::build::Build;
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::host::Server;
 use server::log::Level;
@@ -184,9 +185,9 @@ pub(super) async fn keep(
     let key = key(request, context, user, realm);
     let entry = Entry { key: &key, value: hash, lifetime: Duration::from_secs(lifetime_s) };
     let stored = cache.store(request, entry).get().await;
-    let name = bstr::BStr::new(context.name());
+    let name = Verbatim::new(context.name());
     if stored.is_ok() {
-        let user = bstr::BStr::new(user);
+        let user = Verbatim::new(user);
         let message = format_args!("Cached authn credentials for {user} in {name}");
         request.log::<AuthnSocache>(Level::Debug, 1681, message);
     } else {
@@ -217,7 +218,7 @@ fn found(
     found: Result<Option<Vec<u8>>, Failed>,
     numbers: [u32; 3],
 ) -> Option<Vec<u8>> {
-    let user = bstr::BStr::new(user);
+    let user = Verbatim::new(user);
     let [missing, known, failed] = numbers;
     match found {
         Ok(None) => {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use server::errorlog::Verbatim;
 use server::errors::OwnText;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
@@ -32,7 +33,7 @@ async fn decide(check: &CheckAuthn, request: &mut Request) -> Verdict {
         yes_no(check.authoritative),
         yes_no(check.requires_basic),
         yes_no(check.user.is_some()),
-        bstr::BStr::new(&kind)
+        Verbatim::new(&kind)
     );
     request.log::<AuthnzFcgi>(Level::Debug, 2516, text);
     let mut password = None;
@@ -107,8 +108,7 @@ fn set_user(check: &CheckAuthn, request: &mut Request) {
     let Some(expression) = &check.user else { return };
     match expression.value(request).map(|value| value.into_owned()) {
         Ok(user) if !user.is_empty() => {
-            let text =
-                format_args!("fcgi_check_authn: Setting user to '{}'", bstr::BStr::new(&user));
+            let text = format_args!("fcgi_check_authn: Setting user to '{}'", Verbatim::new(&user));
             request.log::<AuthnzFcgi>(Level::Debug, 2519, text);
             request.user = Some(user);
         }

@@ -9,6 +9,7 @@ mod rows;
 use std::sync::Arc;
 
 use server::directive::{Fault, Row};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank};
 use server::log::Level;
 use server::merge::Setting;
@@ -86,7 +87,7 @@ impl Authenticate for Authenticator {
     ) -> Pending<'r, Authn> {
         let provider = &self.0;
         Pending::Wait(Box::pin(async move {
-            let user = bstr::BStr::new(&login.user);
+            let user = Verbatim::new(&login.user);
             let name = &provider.name;
             let text = format_args!("fcgi_check_password({user}, {:X<3}): provider {name}", "");
             request.log::<AuthnzFcgi>(Level::Debug, 2524, text);

@@ -10,6 +10,7 @@ pub mod rule;
 use std::sync::Arc;
 
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::log::Level;
 use server::matching;
@@ -161,7 +162,8 @@ fn authorize_user<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Ste
 }
 
 fn verdict_of_user(dir: &Dir, request: &mut Request, found: Authz) -> Verdict {
-    let uri = bstr::BString::from(request.resource.uri.clone());
+    let uri = request.resource.uri.clone();
+    let uri = Verbatim::new(&uri);
     match found {
         Authz::Granted => Verdict::Ok,
         Authz::GeneralError | Authz::Later => Verdict::Status(500),
@@ -176,7 +178,7 @@ fn verdict_of_user(dir: &Dir, request: &mut Request, found: Authz) -> Verdict {
                 return denied(request);
             }
             let user = request.user.as_deref().unwrap_or_default();
-            let user = bstr::BStr::new(user);
+            let user = Verbatim::new(user);
             let message = format_args!("user {user}: authorization failure for \"{uri}\": ");
             request.log::<AuthzCore>(Level::Error, 1631, message);
             if dir.forbidden_on_failure == Some(true) {
@@ -192,7 +194,7 @@ fn denied(request: &Request) -> Verdict {
         b"" => ("uri ", request.resource.uri.as_slice()),
         file => ("", file),
     };
-    let name = bstr::BStr::new(name);
+    let name = Verbatim::new(name);
     let message = format_args!("client denied by server configuration: {before}{name}");
     request.log::<AuthzCore>(Level::Error, 1630, message);
     Verdict::Status(403)

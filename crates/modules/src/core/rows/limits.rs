@@ -130,6 +130,9 @@ fn body_bytes(name: &str, arg: &Arg) -> Result<u64, Fault> {
     fits.ok_or_else(|| Fault::new(format!("{name} requires a non-negative integer.")).at(arg))
 }
 
+/// Fewer are too few for some configurations.
+const LOW_RECURSION: u16 = 4;
+
 fn limit_internal_recursion(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
     let read = |word: &Arg| {
         let number = atol(&word.text).min(i64::from(u16::MAX));
@@ -140,6 +143,18 @@ fn limit_internal_recursion(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
     };
     let (Some(first), last) = (words.first(), words.last()) else { return Ok(()) };
     let limits = (read(first)?, read(last.unwrap_or(first))?);
+    if limits.0 < LOW_RECURSION {
+        cx.warn(
+            "AH00119: Limiting internal redirects to very low numbers may cause normal requests \
+             to fail.",
+        );
+    }
+    if words.len() > 1 && limits.1 < LOW_RECURSION {
+        cx.warn(
+            "AH00120: Limiting the subrequest depth to a very low level may cause normal requests \
+             to fail.",
+        );
+    }
     cx.server().limit_internal_recursion.set(limits);
     Ok(())
 }

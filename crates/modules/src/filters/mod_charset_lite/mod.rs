@@ -5,8 +5,8 @@
 mod filter;
 mod rows;
 
-use bstr::BStr;
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::filter::{FilterDef, InputFilterDef, Stage};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::log::Level;
@@ -163,7 +163,7 @@ fn check<'r>(charset: Bound<'r, CharsetLite>, request: &'r mut Request) -> Step<
 
 /// Logs that there is no such translation.
 fn log_fault(request: &mut Request, number: u32, source: &[u8], default: &[u8]) {
-    let (source, default) = (BStr::new(source), BStr::new(default));
+    let (source, default) = (Verbatim::new(source), Verbatim::new(default));
     let message = format_args!("can't open translation {source}->{default}");
     request.log::<CharsetLite>(Level::Error, number, message);
     // The line belongs to each request.

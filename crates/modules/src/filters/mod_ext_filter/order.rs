@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use bstr::BStr;
 use mpm::Line;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::uri::{Slashes, unescape_url};
@@ -78,7 +78,7 @@ pub(super) async fn add_variables(request: &mut Request) {
 pub(super) fn start(request: &Request, filter: &Definition) -> Result<Start, Errno> {
     let program = filter.words.first().map(Vec::as_slice);
     // Apache passes no name to access(2).
-    let name = BStr::new(program.unwrap_or(b"(null)"));
+    let name = Verbatim::new(program.unwrap_or(b"(null)"));
     let spawner = spawner::of(request);
     let found = program.ok_or(Errno::FAULT).and_then(|program| {
         access(program, Access::READ_OK | Access::EXEC_OK)?;
@@ -117,9 +117,9 @@ pub(super) fn trace(request: &Request, filter: &Definition, is_filtered: bool) {
         "{}filtering `{}' of type `{}' through `{}', cfg ExtFilterOptions {} {} ExtFilterInType \
          {} ExtFilterOuttype {}",
         if is_filtered { "" } else { "NOT " },
-        BStr::new(&request.resource.uri),
+        Verbatim::new(&request.resource.uri),
         shown(&request.response.content_type, "(unspecified)"),
-        BStr::new(command),
+        Verbatim::new(command),
         if logs_errors { "LogStderr" } else { "NoLogStderr" },
         if filter.preserves_length { "PreservesContentLength" } else { "!PreserveContentLength" },
         shown(&filter.in_type, "*/*"),

@@ -2,10 +2,10 @@
 //!
 //! Source: `filter_insert`, `filter_lookup`, `filter_harness`.
 
-use bstr::BStr;
 use conf::expr::{Backrefs, EvalError};
 use pcre::Later;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::expr;
 use server::filter::{Beginning, OutputFilter};
 use server::hooks::{Bound, Step};
@@ -19,7 +19,7 @@ use super::{Condition, Filter, Provider, SmartFilter};
 pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) -> Step<'r> {
     for name in filter.dir.chain.names() {
         let Some(smart) = filter.dir.filters.get(name) else {
-            let shown = BStr::new(name);
+            let shown = Verbatim::new(name);
             request.log::<Filter>(
                 Level::Error,
                 1380,
@@ -183,7 +183,7 @@ fn note_change(provider: &Provider, request: &mut Request) {
 
 /// `FilterTrace`: logs the input of a filter.
 fn trace(name: &[u8], request: &Request, body: &Body) {
-    let name = BStr::new(name);
+    let name = Verbatim::new(name);
     request.log::<Filter>(Level::Info, 1375, format_args!("{name}"));
     let kind = match body {
         Body::Empty => "EOS",

@@ -1,10 +1,9 @@
 //! `echo`, `set` and `printenv`.
 
-use bstr::BStr;
-
 use super::page::Page;
 use super::parse::Element;
 use super::{coding, entity};
+use server::errorlog::Verbatim;
 
 /// `<!--#echo [decoding="…"] [encoding="…"] var="…" … -->`
 ///
@@ -30,7 +29,7 @@ pub(super) fn echo(page: &mut Page<'_>, element: &Element) {
             b"decoding" => codings.decoding = value,
             b"encoding" => codings.encoding = value,
             _ => {
-                let (name, file) = (BStr::new(name), page.file());
+                let (name, file) = (Verbatim::new(name), page.file());
                 let text = format!("unknown parameter \"{name}\" in tag echo of {file}");
                 return page.refuse(1346, &text);
             }
@@ -138,7 +137,7 @@ impl Codings {
     }
 
     fn refuse(&self, page: &mut Page<'_>, number: u32, parameter: &str, name: &[u8]) {
-        let (name, tag, file) = (BStr::new(name), self.tag, page.file());
+        let (name, tag, file) = (Verbatim::new(name), self.tag, page.file());
         let text =
             format!("unknown value \"{name}\" to parameter \"{parameter}\" of tag {tag} in {file}");
         page.refuse(number, &text);

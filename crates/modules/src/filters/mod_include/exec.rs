@@ -2,7 +2,7 @@
 //!
 //! Source: `handle_exec`, `include_cgi`, `include_cmd` (modules/generators/mod_cgi.c)
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::request::{FileKind, Request};
 use server::subrequest;
@@ -51,12 +51,12 @@ pub(super) async fn exec(page: &mut Page<'_>, element: &Element) {
             b"cgi" => {
                 let uri = page.substituted(&value);
                 if !run_program(page, &uri).await {
-                    let text = format!("invalid CGI ref \"{}\" in {file}", BStr::new(&value));
+                    let text = format!("invalid CGI ref \"{}\" in {file}", Verbatim::new(&value));
                     return page.refuse(1230, &text);
                 }
             }
             _ => {
-                let name = BStr::new(name);
+                let name = Verbatim::new(name);
                 let text = format!("unknown parameter \"{name}\" to tag exec in {file}");
                 return page.refuse(1231, &text);
             }

@@ -2,7 +2,7 @@
 //!
 //! Source: `handle_fsize`, `handle_flastmod`, `find_file`
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::{FileInfo, FileKind};
 use server::subrequest;
@@ -43,7 +43,7 @@ pub(super) async fn last_modified(page: &mut Page<'_>, element: &Element) {
 /// Finds the file of an argument; why there is none is logged.
 async fn find(page: &mut Page<'_>, tag: &str, name: &[u8], value: &[u8]) -> Option<FileInfo> {
     let asked = page.substituted(&entity::decoded(value));
-    let (shown, document) = (BStr::new(&asked), page.file());
+    let (shown, document) = (Verbatim::new(&asked), page.file());
     let failed = |page: &Page<'_>, number, what: &str| {
         let text = format_args!("{what} \"{shown}\" in parsed file {document}");
         page.log(Level::Error, number, text);
@@ -70,7 +70,7 @@ async fn find(page: &mut Page<'_>, tag: &str, name: &[u8], value: &[u8]) -> Opti
             sub.resource.file
         }
         _ => {
-            let name = BStr::new(name);
+            let name = Verbatim::new(name);
             let text = format_args!("unknown parameter \"{name}\" to tag {tag} in {document}");
             page.log(Level::Error, 1340, text);
             return None;

@@ -2,10 +2,10 @@
 //!
 //! Source: `includes_setup`, `includes_filter`
 
-use bstr::BStr;
 use messages::Message;
 use server::body::Body;
 use server::core::OptionFlags;
+use server::errorlog::Verbatim;
 use server::errors;
 use server::etag;
 use server::filter::{Beginning, OutputFilter};
@@ -58,7 +58,7 @@ impl OutputFilter for Filter {
                     true
                 }
                 Err(TooLong) => {
-                    let file = BStr::new(&request.resource.filename);
+                    let file = Verbatim::new(&request.resource.filename);
                     let text = format_args!(
                         "mod_include: {file} is longer than {PAGE_BYTES_MAX} bytes: it is not \
                          parsed, and not sent"
@@ -84,7 +84,7 @@ impl OutputFilter for Filter {
 /// The page with its elements executed.
 async fn includes(request: &mut Request, body: Body) -> Result<Body, TooLong> {
     if !request.plan.core.options.flags().has(OptionFlags::INCLUDES) {
-        let uri = BStr::new(&request.resource.uri);
+        let uri = Verbatim::new(&request.resource.uri);
         let why = "Options +Includes (or IncludesNoExec) wasn't set, INCLUDES filter removed";
         let text = format_args!("mod_include: {why}: {uri}");
         request.log::<Include>(Level::Warn, 1374, text);

@@ -2,7 +2,8 @@
 //!
 //! Source: `handle_if`, `handle_elif`, `handle_else`, `handle_endif`
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::{expr, matching};
 
@@ -136,7 +137,7 @@ fn condition<'e>(page: &mut Page<'_>, element: &'e Element, texts: Texts) -> Opt
         return None;
     };
     if argument.name != b"expr" {
-        let (name, file) = (BStr::new(&argument.name), page.file());
+        let (name, file) = (Verbatim::new(&argument.name), page.file());
         let text = format!("unknown parameter \"{name}\" to tag if in {file}");
         page.refuse(texts.unknown, &text);
         return None;
@@ -163,7 +164,7 @@ async fn evaluate(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
 /// Source: `parse_ap_expr`
 async fn holds(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
     let compiled = page.compiled.clone();
-    let shown = BStr::new(condition);
+    let shown = Verbatim::new(condition);
     let parsed = match compiled.condition(page.at)? {
         Ok(parsed) => parsed,
         Err(why) => {

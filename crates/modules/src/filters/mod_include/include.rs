@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use bstr::BStr;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::request::Request;
@@ -36,7 +36,7 @@ pub(super) async fn include(page: &mut Page<'_>, element: &Element) {
     for (at, (name, value)) in element.values().enumerate().skip(page.done_values) {
         let value = entity::decoded(value);
         if !matches!(name, b"virtual" | b"file" | b"onerror") {
-            let (name, file) = (BStr::new(name), page.file());
+            let (name, file) = (Verbatim::new(name), page.file());
             let text = format!("unknown parameter \"{name}\" to tag include in {file}");
             page.refuse(1342, &text);
             break;
@@ -56,7 +56,7 @@ pub(super) async fn include(page: &mut Page<'_>, element: &Element) {
             has_failed = false;
             continue;
         };
-        let (shown, file) = (BStr::new(&value), page.file());
+        let (shown, file) = (Verbatim::new(&value), page.file());
         let what = why.what();
         let text = format!("unable to include {what}\"{shown}\" in parsed file {file}{why}");
         page.log(Level::Error, 0, format_args!("{text}"));

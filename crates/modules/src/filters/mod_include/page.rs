@@ -3,8 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use bstr::BStr;
 use server::core::OptionFlags;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -153,7 +153,7 @@ impl<'r> Page<'r> {
                 }
                 Piece::Unfinished => {
                     self.out.pass(self.flow.is_shown());
-                    let file = BStr::new(&self.request.resource.filename);
+                    let file = Verbatim::new(&self.request.resource.filename);
                     let text =
                         "SSI directive was not properly finished at the end of parsed document";
                     self.log(Level::Error, 1372, format_args!("{text} {file}"));
@@ -162,7 +162,7 @@ impl<'r> Page<'r> {
             }
         }
         if !self.flow.is_shown() {
-            let file = BStr::new(&self.request.resource.filename);
+            let file = Verbatim::new(&self.request.resource.filename);
             let text = format_args!("missing closing endif directive in parsed document {file}");
             self.log(Level::Warn, 1373, text);
         }
@@ -195,7 +195,7 @@ impl<'r> Page<'r> {
             b"comment" => {}
             b"exec" if exec::is_available(&self.request) => exec::exec(self, element).await,
             _ => {
-                let (name, file) = (BStr::new(&element.name), self.file());
+                let (name, file) = (Verbatim::new(&element.name), self.file());
                 let text = format!("unknown directive \"{name}\" in parsed doc {file}");
                 self.log(Level::Error, 1371, format_args!("{text}"));
                 self.fail_if_shown();
@@ -204,7 +204,8 @@ impl<'r> Page<'r> {
     }
 
     fn log_fault(&self, element: &Element, fault: Fault) {
-        let (name, file) = (BStr::new(&element.name), BStr::new(&self.request.resource.filename));
+        let (name, file) =
+            (Verbatim::new(&element.name), Verbatim::new(&self.request.resource.filename));
         let number = match fault {
             Fault::NoName => {
                 let text = format_args!("missing directive name in parsed document {file}");
@@ -239,7 +240,7 @@ impl<'r> Page<'r> {
                         b"bytes" => self.has_sizes_in_bytes = true,
                         b"abbrev" => self.has_sizes_in_bytes = false,
                         _ => {
-                            let (format, file) = (BStr::new(&format), self.file());
+                            let (format, file) = (Verbatim::new(&format), self.file());
                             let text = format!(
                                 "unknown value \"{format}\" to parameter \"sizefmt\" of tag config \
                                  in {file}"
@@ -249,7 +250,7 @@ impl<'r> Page<'r> {
                     }
                 }
                 _ => {
-                    let (name, file) = (BStr::new(name), self.file());
+                    let (name, file) = (Verbatim::new(name), self.file());
                     let text = format!("unknown parameter \"{name}\" to tag config in {file}");
                     return self.refuse(1349, &text);
                 }

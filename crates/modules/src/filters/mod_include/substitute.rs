@@ -2,7 +2,8 @@
 //!
 //! Source: `ap_ssi_parse_string`
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
+use server::errorlog::Verbatim;
 use server::log::Level;
 
 use super::page::Page;
@@ -36,7 +37,8 @@ impl Page<'_> {
                 continue;
             }
             let Some(reference) = Reference::at(special) else {
-                let (name, file) = (BStr::new(special.get(2..).unwrap_or_default()), self.file());
+                let (name, file) =
+                    (Verbatim::new(special.get(2..).unwrap_or_default()), self.file());
                 let text = format_args!("Missing '}}' on variable \"{name}\" in {file}");
                 self.log(Level::Error, 1331, text);
                 return out;

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::Table;
@@ -228,7 +228,7 @@ impl Page<'_> {
                 self.log(Level::Warn, 1329, text);
             }
             Missing::OutOfRange => {
-                let pattern = BStr::new(self.captured.pattern.as_deref().unwrap_or(b"(null)"));
+                let pattern = Verbatim::new(self.captured.pattern.as_deref().unwrap_or(b"(null)"));
                 let why = format_args!("is out of range (last regex was: '{pattern}') in {file}");
                 self.log(Level::Warn, 1330, format_args!("regex capture ${index} {why}"));
             }

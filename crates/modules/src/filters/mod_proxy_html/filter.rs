@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use bstr::BStr;
 use bytes::Bytes;
 use conf::expr::Backrefs;
 use pcre::Later;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::expr;
 use server::filter::OutputFilter;
 use server::log::Level;
@@ -183,18 +183,18 @@ fn log_dropped(request: &Request, html: &Html, head: &[u8], found: Option<&Found
         let log = |number, what| request.log::<ProxyHtml>(Level::Debug, number, what);
         match dropped {
             Dropped::Element(name) => {
-                log(1416, format_args!("Bogus HTML element {} dropped", BStr::new(&name)));
+                log(1416, format_args!("Bogus HTML element {} dropped", Verbatim::new(&name)));
             }
             Dropped::OldElement(name) => {
-                log(1417, format_args!("Deprecated HTML element {} dropped", BStr::new(&name)));
+                log(1417, format_args!("Deprecated HTML element {} dropped", Verbatim::new(&name)));
             }
             Dropped::Attribute(name, element, is_old) => {
-                let (name, element) = (BStr::new(&name), BStr::new(&element));
+                let (name, element) = (Verbatim::new(&name), Verbatim::new(&element));
                 let (number, kind) = if is_old { (1419, "Deprecated") } else { (1418, "Bogus") };
                 log(number, format_args!("{kind} HTML attribute {name} of {element} dropped"));
             }
             Dropped::Missing(name, count) => {
-                let name = BStr::new(&name);
+                let name = Verbatim::new(&name);
                 let what =
                     format_args!("HTML element {name} is missing {count} required attributes");
                 log(1420, what);

@@ -5,6 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use rt::Work;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::errors;
 use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
@@ -73,7 +74,8 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
             true
         }
         Err(_) => {
-            let uri = bstr::BString::from(request.resource.uri.clone());
+            let uri = request.resource.uri.clone();
+            let uri = Verbatim::new(&uri);
             request.log::<Substitute>(Level::Error, 1328, format_args!("Line too long, URI {uri}"));
             Box::pin(errors::fail_in_filter(request, 500)).await;
             false

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use bstr::BStr;
 use bytes::Bytes;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::filter::OutputFilter;
 use server::log::Level;
 use server::request::Request;
@@ -84,7 +84,7 @@ fn skip(request: &Request, text: &[u8]) -> usize {
             tail.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
         };
         if let Some(name) = starts.iter().find(|name| begins(name)) {
-            let shown = BStr::new(name);
+            let shown = Verbatim::new(name);
             let what = format_args!("Skipped to first <{shown}> element");
             request.log::<Xml2enc>(Level::Debug, 1428, what);
             if !tail.contains(&b'<') {
@@ -153,7 +153,7 @@ pub(crate) fn of_output<R>(request: &Request, name: Option<&[u8]>, rewrite: R) -
     let encoder = name.and_then(|name| match Charset::of(name).filter(|set| Encoder::can(*set)) {
         Some(charset) => Encoder::new(charset),
         None => {
-            let shown = BStr::new(name);
+            let shown = Verbatim::new(name);
             let what = format_args!("xml2enc: Charset {shown} not supported.");
             request.log::<Xml2enc>(Level::Error, 1427, what);
             None

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use bstr::BStr;
 use pcre::{Captures, Flags, Regex};
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -37,12 +37,12 @@ pub(super) fn sniff(request: &mut Request, head: &[u8]) -> Sniffed {
     request.log::<Xml2enc>(
         Level::Debug,
         1430,
-        format_args!("Content-Type is {}", BStr::new(&media)),
+        format_args!("Content-Type is {}", Verbatim::new(&media)),
     );
     let mut name = of_media_type(&media);
     let mut known = Known::Nothing;
     if let Some(name) = &name {
-        let shown = BStr::new(name);
+        let shown = Verbatim::new(name);
         let what = format_args!("Got charset {shown} from HTTP headers");
         request.log::<Xml2enc>(Level::Info, 1431, what);
         known = charset::known(resolved(request, name));
@@ -64,7 +64,7 @@ pub(super) fn sniff(request: &mut Request, head: &[u8]) -> Sniffed {
             let named = element.get(place).unwrap_or_default();
             known = charset::known(resolved(request, named));
             if matches!(known, Known::Charset(_)) {
-                let shown = BStr::new(named);
+                let shown = Verbatim::new(named);
                 let what = format_args!("Got charset {shown} from HTML META");
                 request.log::<Xml2enc>(Level::Info, 1433, what);
             }
@@ -89,7 +89,7 @@ fn decide(
         (Some(name), _) => name,
         (None, _) => config.map_or_else(|| b"ISO-8859-1".to_vec(), |(name, _)| name.clone()),
     };
-    let shown = BStr::new(&name);
+    let shown = Verbatim::new(&name);
     let what = format_args!("Charset {shown} not supported by libxml2; trying apr_xlate");
     request.log::<Xml2enc>(Level::Debug, 1434, what);
     if let Some(charset) = Charset::of(&name) {

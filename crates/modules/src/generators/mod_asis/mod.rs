@@ -5,9 +5,9 @@
 mod document;
 mod head;
 
-use bstr::BStr;
 use messages::Message;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::module::Module;
@@ -39,8 +39,8 @@ fn handle<'r>(_: Bound<'r, Asis>, request: &'r mut Request) -> Step<'r> {
         return Step::DECLINED;
     }
     if request.resource.file.kind == FileKind::None {
-        let file = BStr::new(&request.resource.filename);
-        request.log::<Asis>(Level::Error, 1233, format_args!("File does not exist: {file}"));
+        let file = Verbatim::new(&request.resource.filename);
+        request.log::<Asis>(Level::Info, 1233, format_args!("File does not exist: {file}"));
         return Step::status(404);
     }
     Step::Pending(Box::pin(respond(request)))
@@ -51,7 +51,7 @@ async fn respond(request: &mut Request) -> Verdict {
         Ok(document) => document,
         Err(Failure::Open(error)) => {
             let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-            let file = BStr::new(&request.resource.filename);
+            let file = Verbatim::new(&request.resource.filename);
             request.log_error::<Asis>(
                 Level::Error,
                 1234,

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use server::body::Body;
 use server::core::{EtagParts, OptionFlags};
 use server::discard::discard_body;
+use server::errorlog::Verbatim;
 use server::etag;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
@@ -52,8 +53,8 @@ fn respond<'r>(config: &'r DirConfig, request: &'r mut Request, allowed: bool) -
 }
 
 fn refuse(request: &Request) {
-    let file = bstr::BStr::new(&request.resource.filename);
-    let names = bstr::BStr::new(request.notes.get(b"dir-index-names").unwrap_or(b"none"));
+    let file = Verbatim::new(&request.resource.filename);
+    let names = Verbatim::new(request.notes.get(b"dir-index-names").unwrap_or(b"none"));
     request.log::<Autoindex>(
         Level::Error,
         1276,
@@ -77,7 +78,7 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
         Ok(Ok(names)) => names,
         Ok(Err(error)) => {
             let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(0));
-            let file = bstr::BStr::new(&request.resource.filename);
+            let file = Verbatim::new(&request.resource.filename);
             request.log_error::<Autoindex>(
                 Level::Error,
                 1275,

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use server::request_body::{BodyError, BodyIn};
@@ -124,7 +125,7 @@ impl Conversation {
         let exchange = &mut self.exchange;
         std::future::poll_fn(|cx| exchange.poll_sent(cx, OUTPUT_BYTES)).await?;
         if exchange.refusal.is_some() {
-            let file = bstr::BStr::new(&request.resource.filename);
+            let file = Verbatim::new(&request.resource.filename);
             let text = format_args!("Error writing request body to script {file}");
             request.log_as(exchange.lines.module(), Level::Info, 2651, text);
             // The rest must not be taken for another request.

@@ -5,10 +5,10 @@
 use std::io;
 use std::time::Duration;
 
-use bstr::BStr;
 use mpm::companion::spawner::Outcome;
 use server::body::Body;
 use server::core::OptionFlags;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Verdict};
 use server::log::Level;
 use server::request::{FileKind, PathInfoUse, Request};
@@ -79,7 +79,7 @@ pub(super) async fn deny<M: Kind>(
     number: u32,
     text: &'static str,
 ) -> Verdict {
-    let file = BStr::new(&request.resource.filename);
+    let file = Verbatim::new(&request.resource.filename);
     request.log::<M>(Level::Error, number, format_args!("{text}: {file}"));
     if let Some(entry) = Entry::new(&bound.server.log, request, status) {
         entry.error(text).write(request).await;
@@ -154,7 +154,7 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
             Ok(conversation)
         }
         Err(error) => {
-            let file = BStr::new(&request.resource.filename);
+            let file = Verbatim::new(&request.resource.filename);
             let text = format_args!("couldn't spawn child process: {file}: {error}");
             request.log::<M>(Level::Error, M::NOT_STARTED, text);
             Err(if error.kind() == io::ErrorKind::WouldBlock { 503 } else { 500 })
@@ -219,14 +219,14 @@ fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversat
     let outcome = if exchange.has_ended { exchange.program.outcome() } else { None };
     match (outcome, why) {
         (Some(Outcome::Busy), _) => {
-            let file = BStr::new(&request.resource.filename);
+            let file = Verbatim::new(&request.resource.filename);
             let text = format_args!("couldn't spawn child process: {file}: too many programs wait");
             request.log::<M>(Level::Error, M::NOT_STARTED, text);
             return 503;
         }
         (Some(Outcome::NotStarted(_, errno)), _) => {
             let cause = nix::errno::Errno::from_raw(errno).desc();
-            let file = BStr::new(&conversation.executed);
+            let file = Verbatim::new(&conversation.executed);
             let line = format!("({errno}){cause}: exec of '{file}' failed");
             exchange.lines.log(line.as_bytes());
         }

@@ -5,10 +5,13 @@
 use std::borrow::Cow;
 
 use bstr::ByteSlice;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step};
+use server::log::Level;
 use server::request::{FileKind, Request};
 
-use super::{Directory, Mime, MultiviewsMatch, parameters};
+use super::parameters::{self, Mistake};
+use super::{Directory, Mime, MultiviewsMatch};
 
 /// The handler name of a directory (`DIR_MAGIC_TYPE`).
 const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
@@ -54,11 +57,13 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
         found.unrecognized.insert(0, base.to_vec());
         request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
     }
-    if let Some(media_type) = &mut request.response.content_type
-        && (found.charset.is_some() || media_type.contains(&b';'))
-        && let Some(rewritten) = parameters::rewritten(media_type, found.charset.as_deref())
+    if let Some(media_type) = &request.response.content_type
+        && (found.charset.is_some() || !parameters::is_plain(media_type))
     {
-        *media_type = rewritten;
+        match parameters::rewritten(media_type, found.charset.as_deref()) {
+            Ok(rewritten) => request.response.content_type = Some(rewritten),
+            Err(mistake) => log_mistake(request, media_type, mistake),
+        }
     }
     if request.response.content_languages.is_empty()
         && let Some(default) = bound.dir.default_language.get()
@@ -163,6 +168,15 @@ fn apply(
         known |= views.filters;
     }
     known
+}
+
+fn log_mistake(request: &Request, media_type: &[u8], mistake: Mistake) {
+    let Mistake { number, text, .. } = mistake;
+    let shown = Verbatim::new(media_type);
+    match mistake.names_type {
+        true => request.log::<Mime>(Level::Warn, number, format_args!("{text} '{shown}'")),
+        false => request.log::<Mime>(Level::Warn, number, format_args!("{text}")),
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use server::connection_info::KeepAlive;
 use server::request::Request;
-use wire::{Table, escape};
+use wire::{HeadFlags, Table, escape};
 
 use super::time::Time;
 
@@ -168,8 +168,7 @@ impl Item {
         match self {
             Item::HeaderIn(name) => return escaped(request.head.headers_in.get(name), out),
             Item::RequestLine => {
-                let line = Some(request.head.request_line.as_slice());
-                return escaped(line.filter(|line| !line.is_empty()), out);
+                return escaped(request_line(request), out);
             }
             Item::User if request.user.is_none() => return Value::None,
             Item::BodyBytes { .. } | Item::RemoteLogname | Item::Status | Item::Time(_) => {
@@ -205,11 +204,13 @@ impl Item {
             Item::HeaderOut(name) => header_out(request, name),
             Item::Cookie(name) => cookie(&request.head.headers_in, name).map(Into::into),
             Item::Filename => borrowed(&request.resource.filename).filter(|name| !name.is_empty()),
-            Item::RequestLine => {
-                borrowed(&request.head.request_line).filter(|line| !line.is_empty())
-            }
+            Item::RequestLine => request_line(request).and_then(borrowed),
             Item::Path => borrowed(&request.resource.uri).filter(|path| !path.is_empty()),
-            Item::Method => borrowed(&request.head.method_name).filter(|name| !name.is_empty()),
+            Item::Method => {
+                let head = &request.head;
+                let is_some = !head.method_name.is_empty() || head.flags.has(HeadFlags::BLANK);
+                borrowed(&head.method_name).filter(|_| is_some)
+            }
             Item::User => match request.user.as_deref() {
                 // The marks of an empty name are not escaped.
                 Some(b"") => return None,
@@ -343,6 +344,13 @@ fn address(address: SocketAddr, out: &mut Vec<u8>) {
 
 fn number(number: u64, out: &mut Vec<u8>) {
     wire::range::write_decimal(out, number);
+}
+
+/// The request line; `None` if none came.
+fn request_line(request: &Request) -> Option<&[u8]> {
+    let (head, came) = (&request.head, HeadFlags::UNREAD.with(HeadFlags::BLANK));
+    let is_some = !head.request_line.is_empty() || head.flags.any(came);
+    is_some.then_some(&head.request_line)
 }
 
 /// Writes a value from outside.

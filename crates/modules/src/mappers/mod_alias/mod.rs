@@ -12,6 +12,7 @@ use std::sync::Arc;
 use conf::Span;
 use conf::expr::Expr;
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::expr;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
@@ -177,7 +178,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found, n
         target = request.construct_url(&target);
     }
     if !is_path && !entry::is_url(&target) {
-        let (uri, target) = (bstr::BStr::new(&request.resource.uri), bstr::BStr::new(&target));
+        let (uri, target) = (Verbatim::new(&request.resource.uri), Verbatim::new(&target));
         request.log::<Alias>(
             Level::Error,
             number,
@@ -245,7 +246,7 @@ fn mapped(request: &mut Request, handler: Option<&'static str>, found: &[u8]) ->
 }
 
 fn too_long(request: &Request, target: Option<&[u8]>) -> u16 {
-    let target = bstr::BStr::new(target.unwrap_or_default());
+    let target = Verbatim::new(target.unwrap_or_default());
     let message = format_args!("Regex substitution in '{target}' failed. Replacement too long?");
     request.log::<Alias>(Level::Error, 672, message);
     500

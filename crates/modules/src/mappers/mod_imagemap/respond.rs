@@ -1,6 +1,7 @@
 //! The response to a request for a map (`imap_handler_internal`).
 
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::request::Request;
@@ -49,7 +50,9 @@ pub(super) fn respond(dir: &Directory, request: &mut Request, text: &[u8]) -> Ve
     let vertices = Vertices::new();
     let mut reading = Reading { request, base, default, point, menu, vertices, nearest: None };
     for (number, line) in NumberedLines::new(text, PASSWORD_LINE_LIMIT) {
-        match reading.take(&line, number) {
+        // As in Apache, a NUL ends a line.
+        let line = line.split(|byte| *byte == 0).next().unwrap_or_default();
+        match reading.take(line, number) {
             Ok(()) => {}
             Err(Stop::Found(value)) => return reading.redirect(&value),
             Err(Stop::Broken) => return reading.fail(),
@@ -73,7 +76,7 @@ impl Reading<'_> {
         let (directive, rest) = word(line);
         let (value, mut rest) = word(skip(rest, is_space));
         if value.is_empty() {
-            let uri = bstr::BStr::new(&self.request.resource.uri);
+            let uri = Verbatim::new(&self.request.resource.uri);
             let text = format_args!(
                 "map file {uri}, line {number} syntax error: requires at least two fields"
             );

@@ -1,5 +1,6 @@
 //! Values in maps and directives as URLs.
 
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -32,7 +33,7 @@ pub(super) fn url(request: &Request, base: &[u8], value: &[u8]) -> Option<Vec<u8
         ([], _) => Some(value.to_vec()),
         _ => {
             let joined = join(base, value).map_err(|fault| {
-                let uri = bstr::BStr::new(&request.resource.uri);
+                let uri = Verbatim::new(&request.resource.uri);
                 let (number, what) = match fault {
                     Fault::NoFolder => (677, "invalid base directive"),
                     Fault::AboveRoot => (678, "invalid directory name"),

@@ -7,9 +7,11 @@ use std::rc::Rc;
 use messages::Message;
 use rt::Work;
 use server::body::{Body, FileSlice};
+use server::errorlog::Verbatim;
 use server::etag::{self, VariantsTag};
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
+use server::module::Module;
 use server::path;
 use server::redirect;
 use server::request::{FileKind, Request};
@@ -93,9 +95,10 @@ async fn read_at(request: &mut Request, map: &Place) -> Result<Vec<Variant>, u16
     let (directory, name) = map.filename.split_at(slash);
     let (mut variants, problem) = type_map::parse(&text, name);
     if let Some(problem) = problem {
-        let (file, message) = (bstr::BStr::new(&map.filename), &problem.message);
-        let level = Level::Error;
-        request.log::<Negotiation>(level, problem.number, format_args!("{message} in {file}"));
+        let [before, after] = &problem.message;
+        let file = Verbatim::new(&map.filename);
+        let message = format_args!("{before}{file}{after}");
+        request.log::<Negotiation>(Level::Error, problem.number, message);
         if !problem.usable {
             return Err(500);
         }
@@ -132,12 +135,9 @@ async fn load(request: &Request, file: &[u8]) -> Result<Vec<u8>, u16> {
             return Err(503);
         }
     };
-    let shown = bstr::BStr::new(file);
-    request.log::<Negotiation>(
-        Level::Error,
-        681,
-        format_args!("cannot access type map file: {shown}: {error}"),
-    );
+    let shown = Verbatim::new(file);
+    let message = format_args!("cannot access type map file: {shown}");
+    request.log_error_as(Negotiation::FILE, Level::Error, 683, &error, message);
     let missing = [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory];
     Err(if missing.contains(&error.kind()) { 404 } else { 403 })
 }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use messages::Message;
 use rt::Work;
 use server::core::EtagParts;
+use server::errorlog::Verbatim;
 use server::etag::{self, VariantsTag};
 use server::hooks::{Bound, Verdict};
 use server::log::Level;
@@ -78,7 +79,7 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
         }
     }
     if all.is_empty() && !names.is_empty() {
-        let file = bstr::BStr::new(&request.resource.filename);
+        let file = Verbatim::new(&request.resource.filename);
         request.log::<Negotiation>(
             Level::Error,
             687,
@@ -120,7 +121,7 @@ async fn read_names(request: &Request, directory: &[u8], base: &[u8]) -> Result<
     match pool.run(Work::File, read).await {
         Ok(Ok(names)) => Ok(names),
         Ok(Err(error)) => {
-            let shown = bstr::BStr::new(directory);
+            let shown = Verbatim::new(directory);
             request.log::<Negotiation>(
                 Level::Error,
                 686,

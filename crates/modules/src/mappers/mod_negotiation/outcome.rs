@@ -2,6 +2,7 @@
 //!
 //! Source: `do_negotiation`, `setup_choice_response` (modules/mappers/mod_negotiation.c).
 
+use server::errorlog::Verbatim;
 use server::hooks::Bound;
 use server::log::Level;
 use server::request::Request;
@@ -47,7 +48,7 @@ pub(super) async fn negotiate(
         }
     }
     let Some(best) = choice.best else {
-        let file = bstr::BStr::new(&request.resource.filename);
+        let file = Verbatim::new(&request.resource.filename);
         request.log::<Negotiation>(
             Level::Error,
             690,

@@ -2,6 +2,7 @@
 //!
 //! Source: `read_type_map`, `get_header_line`, `get_body` (modules/mappers/mod_negotiation.c).
 
+use server::errorlog::Verbatim;
 use wire::accept;
 use wire::chars::is_space;
 
@@ -21,8 +22,8 @@ const BODY_LIMIT_BYTES: usize = 8192;
 pub(super) struct BadMap {
     /// Apache's message number.
     pub number: u32,
-    /// The message.
-    pub message: String,
+    /// The message before and after the name of the map.
+    pub message: [String; 2],
     /// Whether the preceding variants are usable.
     pub usable: bool,
 }
@@ -184,10 +185,11 @@ impl Record {
     fn body(&mut self, value: &[u8], reader: &mut Reader<'_>, name: &[u8]) -> Result<(), BadMap> {
         let tag = value.trim_ascii_end();
         let Some((start, length)) = reader.take_body(tag) else {
-            let tag = bstr::BStr::new(tag);
+            let before =
+                format!("Syntax error in type map, no end tag '{}' found in ", Verbatim::new(tag));
             return Err(BadMap {
                 number: 685,
-                message: format!("Syntax error in type map, no end tag '{tag}' found for Body"),
+                message: [before, " for Body: content.".to_owned()],
                 usable: true,
             });
         };
@@ -200,18 +202,24 @@ impl Record {
 
 /// The field's name in lower case, and its value.
 fn split(line: &[u8]) -> Result<(Vec<u8>, &[u8]), BadMap> {
-    let shown = bstr::BStr::new(line.trim_ascii_end());
     let Some(colon) = line.iter().position(|byte| *byte == b':') else {
-        let message = format!("Syntax error in type map, no ':' for header {shown}");
-        return Err(BadMap { number: 682, message, usable: false });
+        let before = "Syntax error in type map, no ':' in ".to_owned();
+        let after = format!(" for header {}", Verbatim::new(line));
+        return Err(BadMap { number: 681, message: [before, after], usable: false });
     };
+    let name = line.get(..colon).unwrap_or_default().to_ascii_lowercase();
     let value = line.get(colon + 1..).unwrap_or_default();
     let start = value.iter().position(|byte| !is_space(*byte));
     let Some(value) = start.and_then(|start| value.get(start..)) else {
-        let message = format!("Syntax error in type map --- no header body: {shown}");
-        return Err(BadMap { number: 683, message, usable: false });
+        let before = "Syntax error in type map --- no header body: ".to_owned();
+        let after = format!(
+            " for {}{}",
+            Verbatim::new(&name),
+            Verbatim::new(line.get(colon..).unwrap_or_default())
+        );
+        return Err(BadMap { number: 682, message: [before, after], usable: false });
     };
-    Ok((line.get(..colon).unwrap_or_default().to_ascii_lowercase(), value))
+    Ok((name, value))
 }
 
 /// Replaces text in parentheses by blanks.
@@ -242,10 +250,10 @@ fn length(text: &[u8]) -> Result<u64, BadMap> {
     let parsed = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'));
     parsed.and_then(|text| text.parse().ok()).ok_or_else(|| BadMap {
         number: 684,
-        message: format!(
-            "Parse error in type map, Content-Length: '{}' is invalid.",
-            bstr::BStr::new(text)
-        ),
+        message: [
+            format!("Parse error in type map, Content-Length: '{}' in ", Verbatim::new(text)),
+            " is invalid.".to_owned(),
+        ],
         usable: true,
     })
 }
@@ -292,9 +300,9 @@ mod tests {
     fn what_is_no_map_is_refused() {
         let (variants, problem) = parse(b"This is none\n", b"x.var");
         assert!(variants.is_empty());
-        assert_eq!(problem.map(|bad| (bad.number, bad.usable)), Some((682, false)));
+        assert_eq!(problem.map(|bad| (bad.number, bad.usable)), Some((681, false)));
         let (_, problem) = parse(b"URI:  \n", b"x.var");
-        assert_eq!(problem.map(|bad| bad.number), Some(683));
+        assert_eq!(problem.map(|bad| bad.number), Some(682));
         let (_, problem) = parse(b"Body: --x\nno end", b"x.var");
         assert_eq!(problem.map(|bad| bad.number), Some(685));
     }
@@ -302,7 +310,7 @@ mod tests {
     #[test]
     fn a_line_ends_where_a_nul_stands() {
         let (_, problem) = parse(b"packed\0name: value\n", b"x.var");
-        assert_eq!(problem.map(|bad| bad.number), Some(682));
+        assert_eq!(problem.map(|bad| bad.number), Some(681));
         let map = b"URI: a\0b\nContent-type: text/html\n\0: is empty\nURI: c\n";
         let (variants, problem) = parse(map, b"x.var");
         assert_eq!((variants.len(), problem), (1, None));

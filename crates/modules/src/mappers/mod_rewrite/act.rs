@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use bstr::BStr;
 use pcre::Captures;
+use server::errorlog::Verbatim;
 use server::log::Level;
 
 use super::expand::Filled;
@@ -32,7 +32,7 @@ impl<'r> Pass<'r> {
             Some(template) => {
                 let escape = rule.flags.escape.as_ref();
                 let filled = self.scope.fill(self.request, template, escape).await?;
-                let (from, to) = (BStr::new(&self.scope.subject), BStr::new(&filled.text));
+                let (from, to) = (Verbatim::new(&self.scope.subject), Verbatim::new(&filled.text));
                 self.line(Level::Trace2, format_args!("rewrite '{from}' -> '{to}'"));
                 if self.is_unsafe(rule, &filled) {
                     return Ok(Applied::Refused);
@@ -47,7 +47,7 @@ impl<'r> Pass<'r> {
             if rule.flags.ends {
                 self.request.response.status = rule.flags.status;
                 let (status, file) =
-                    (self.request.response.status, BStr::new(&self.request.resource.filename));
+                    (self.request.response.status, Verbatim::new(&self.request.resource.filename));
                 let line = format_args!("forcing responsecode {status} for {file}");
                 self.line(Level::Trace2, line);
             }
@@ -107,7 +107,7 @@ impl<'r> Pass<'r> {
             self.request.depends.pure = false;
             self.request.env.unset(name);
             self.request.make_decided(name);
-            let name = BStr::new(name);
+            let name = Verbatim::new(name);
             return self.plain_line(Level::Trace5, format_args!("unsetting env variable '{name}'"));
         }
         let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
@@ -115,7 +115,7 @@ impl<'r> Pass<'r> {
         let value = text.get(end + 1..).unwrap_or_default();
         self.request.env.set(name, value);
         self.request.make_decided(name);
-        let (name, value) = (BStr::new(name), BStr::new(value));
+        let (name, value) = (Verbatim::new(name), Verbatim::new(value));
         let line = format_args!("setting env variable '{name}' to '{value}'");
         self.plain_line(Level::Trace5, line);
     }
@@ -137,9 +137,9 @@ impl<'r> Pass<'r> {
 
     /// Prefixes a relative result by the directory or the root.
     fn add_prefix(&mut self, rule: &Rule) {
-        let file = BStr::new(&self.request.resource.filename);
+        let file = Verbatim::new(&self.request.resource.filename);
         if let Some(path) = self.scope.path() {
-            let prefix = BStr::new(path);
+            let prefix = Verbatim::new(path);
             let line = format_args!("add per-dir prefix: {file} -> {prefix}{file}");
             self.line(Level::Trace3, line);
             self.request.resource.filename = [path, &self.request.resource.filename].concat();
@@ -181,8 +181,9 @@ impl<'r> Pass<'r> {
         let own = self.request.query().map(<[u8]>::to_vec);
         self.request.set_query(joined(args, own, flags.appends_query));
         if let Some(before) = before {
-            let (before, file) = (BStr::new(&before), BStr::new(&self.request.resource.filename));
-            let args = BStr::new(self.request.query().unwrap_or(b"<none>"));
+            let (before, file) =
+                (Verbatim::new(&before), Verbatim::new(&self.request.resource.filename));
+            let args = Verbatim::new(self.request.query().unwrap_or(b"<none>"));
             let line = format_args!("split uri={before} -> uri={file}, args={args}");
             self.plain_line(Level::Trace3, line);
         }
@@ -193,14 +194,14 @@ impl<'r> Pass<'r> {
         let target = std::mem::take(&mut self.request.resource.filename);
         if rule.flags.proxy {
             let target = url::qualify(self.request, target);
-            let line = format_args!("forcing proxy-throughput with {}", BStr::new(&target));
+            let line = format_args!("forcing proxy-throughput with {}", Verbatim::new(&target));
             self.line(Level::Trace2, line);
             self.request.resource.filename = [b"proxy:", &target[..]].concat();
             return true;
         }
         if rule.flags.redirect {
             let target = url::qualify(self.request, target);
-            let line = format_args!("explicitly forcing redirect with {}", BStr::new(&target));
+            let line = format_args!("explicitly forcing redirect with {}", Verbatim::new(&target));
             self.line(Level::Trace2, line);
             self.request.resource.filename = target;
             self.request.response.status = rule.flags.status;
@@ -211,7 +212,7 @@ impl<'r> Pass<'r> {
         if url::scheme(&self.request.resource.filename).is_none() {
             return false;
         }
-        let (status, target) = (rule.flags.status, BStr::new(&self.request.resource.filename));
+        let (status, target) = (rule.flags.status, Verbatim::new(&self.request.resource.filename));
         let line = format_args!("implicitly forcing redirect (rc={status} with {target}");
         self.line(Level::Trace2, line);
         self.request.response.status = status;
@@ -223,7 +224,7 @@ impl<'r> Pass<'r> {
         let Some(path) = url::own_path(self.request, &self.request.resource.filename) else {
             return;
         };
-        let (whole, shown) = (BStr::new(&self.request.resource.filename), BStr::new(&path));
+        let (whole, shown) = (Verbatim::new(&self.request.resource.filename), Verbatim::new(&path));
         self.plain_line(Level::Trace3, format_args!("reduce {whole} -> {shown}"));
         self.request.resource.filename = path;
         self.request.keep(Reduced);
@@ -240,7 +241,8 @@ impl<'r> Pass<'r> {
             let filled = self.scope.fill(self.request, template, escape).await?;
             let value = filled.text.to_ascii_lowercase();
             if !value.is_empty() {
-                let (file, shown) = (BStr::new(&self.request.resource.filename), BStr::new(&value));
+                let (file, shown) =
+                    (Verbatim::new(&self.request.resource.filename), Verbatim::new(&value));
                 let line = format_args!("remember {file} to have {what} '{shown}'");
                 self.line(Level::Trace2, line);
                 self.request.notes.set(note, &value);

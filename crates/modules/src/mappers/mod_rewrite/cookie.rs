@@ -2,8 +2,8 @@
 //!
 //! Source: `add_cookie`.
 
-use bstr::BStr;
 use jiff::Timestamp;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -58,7 +58,7 @@ pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
 /// Sets a cookie unless it is already set.
 fn set(main: &mut Request, trace: Trace, name: Vec<u8>, cookie: &[u8]) {
     if is_set(main, &name) {
-        let name = BStr::new(&name);
+        let name = Verbatim::new(&name);
         let line = format_args!("skipping already set cookie '{name}'");
         return trace.line(main, Level::Trace5, None, line);
     }
@@ -69,7 +69,7 @@ fn set(main: &mut Request, trace: Trace, name: Vec<u8>, cookie: &[u8]) {
     if let Some(set) = main.kept_mut::<Set>() {
         set.0.push(name);
     }
-    let cookie = BStr::new(cookie);
+    let cookie = Verbatim::new(cookie);
     trace.line(main, Level::Trace5, None, format_args!("setting cookie '{cookie}'"));
 }
 

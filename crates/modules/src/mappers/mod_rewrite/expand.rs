@@ -2,9 +2,9 @@
 //!
 //! Source: `do_expand`, `lookup_variable`, `lookup_map`.
 
-use bstr::BStr;
 use messages::Message;
 use pcre::Captures;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use server::subrequest;
@@ -175,7 +175,7 @@ impl Scope<'_> {
     /// Counts what was filled in.
     fn spend(&mut self, request: &Request, bytes: usize) -> Result<(), u16> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
-            let uri = BStr::new(&request.resource.uri);
+            let uri = Verbatim::new(&request.resource.uri);
             let text = format_args!(
                 "mod_rewrite: the rules for '{uri}' make more than {FILLED_BYTES_LIMIT} bytes"
             );
@@ -192,7 +192,7 @@ impl Scope<'_> {
         };
         let start = out.len();
         escape.append(out, text);
-        let (text, to) = (BStr::new(text), BStr::new(out.get(start..).unwrap_or_default()));
+        let (text, to) = (Verbatim::new(text), Verbatim::new(out.get(start..).unwrap_or_default()));
         let line = format_args!("escaping backreference '{text}' to '{to}'");
         self.trace.line(request, Level::Trace5, self.path(), line);
     }
@@ -222,7 +222,7 @@ impl Scope<'_> {
                 let start = out.len();
                 value::append_time(request, format, out);
                 if variable == &Variable::parse(b"TIME") {
-                    let shown = BStr::new(out.get(start..).unwrap_or_default());
+                    let shown = Verbatim::new(out.get(start..).unwrap_or_default());
                     let line = format_args!("RESULT='{shown}'");
                     self.trace.line(request, Level::Trace1, self.path(), line);
                 }
@@ -275,8 +275,8 @@ impl Scope<'_> {
         let start = out.len();
         self.variable(&mut sub, &ahead.variable, out).await?;
         request.depends_as(&sub);
-        let (path, name) = (BStr::new(&path), BStr::new(&ahead.name));
-        let found = BStr::new(out.get(start..).unwrap_or_default());
+        let (path, name) = (Verbatim::new(&path), Verbatim::new(&ahead.name));
+        let found = Verbatim::new(out.get(start..).unwrap_or_default());
         let line = format_args!("lookahead: path={path} var={name} -> val={found}");
         self.trace.line(request, Level::Trace5, self.path(), line);
         Ok(())

@@ -2,9 +2,9 @@
 //!
 //! Source: `apply_rewrite_cond`.
 
-use bstr::BStr;
 use conf::expr::{Backrefs, EvalError, Expr};
 use pcre::{Captures, Matched, Regex};
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::matching::{self, Stop};
 use server::path::{self, Entry};
@@ -105,7 +105,7 @@ impl Pass<'_> {
             Ok(holds) => holds,
             Err(EvalError::Undecided) => return Err(500),
             Err(why) => {
-                let pattern = BStr::new(&condition.pattern);
+                let pattern = Verbatim::new(&condition.pattern);
                 let line = format_args!("RewriteCond: expr='{pattern}' evaluation failed: {why}");
                 self.line(Level::Trace1, line);
                 false
@@ -123,7 +123,7 @@ impl Pass<'_> {
             return false;
         }
         let sub = subrequest::lookup_uri(self.request, url, Method::GET).await;
-        let (url, status) = (BStr::new(url), sub.response.status);
+        let (url, status) = (Verbatim::new(url), sub.response.status);
         let line = format_args!("RewriteCond URI (-U check: path={url} -> status={status}");
         self.plain_line(Level::Trace5, line);
         status < 400
@@ -136,7 +136,7 @@ impl Pass<'_> {
         }
         let sub = subrequest::lookup_file(self.request, file).await;
         let (path, file, status) =
-            (BStr::new(file), BStr::new(&sub.resource.filename), sub.response.status);
+            (Verbatim::new(file), Verbatim::new(&sub.resource.filename), sub.response.status);
         let line =
             format_args!("RewriteCond file (-F check: path={path} -> file={file} status={status}");
         self.plain_line(Level::Trace5, line);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bstr::BStr;
 use messages::Message;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -53,7 +54,7 @@ impl Scope<'_> {
     ) -> Vec<u8> {
         let value = function.value(key);
         let key = if function.overwrites() { &value } else { key };
-        let (map, key, shown) = (BStr::new(map), BStr::new(key), BStr::new(&value));
+        let (map, key, shown) = (Verbatim::new(map), Verbatim::new(key), Verbatim::new(&value));
         let line = format_args!("map lookup OK: map={map} key={key} -> val={shown}");
         self.trace.line(request, Level::Trace5, None, line);
         value
@@ -72,15 +73,15 @@ impl Scope<'_> {
             return Ok(None);
         }
         let found = map.find(request, key).await.map_err(|why| {
-            let (name, number) = (BStr::new(name), Message::MapUnanswered.number());
+            let (name, number) = (Verbatim::new(name), Message::MapUnanswered.number());
             let text = format_args!("mod_rewrite: map {name}: {why}");
             request.log::<Rewrite>(Level::Error, number, text);
             500u16
         })?;
-        let (name, key) = (BStr::new(name), BStr::new(key));
+        let (name, key) = (Verbatim::new(name), Verbatim::new(key));
         match &found {
             Some(value) => {
-                let value = BStr::new(value);
+                let value = Verbatim::new(value);
                 let line = format_args!("map lookup OK: map={name} key={key} -> val={value}");
                 self.trace.line(request, Level::Trace5, None, line);
             }
@@ -101,7 +102,7 @@ impl Scope<'_> {
     ) -> Option<Vec<u8>> {
         request.depends.pure = false;
         let found = map.find(request, key).await;
-        let (name, key) = (BStr::new(name), BStr::new(key));
+        let (name, key) = (Verbatim::new(name), Verbatim::new(key));
         let write = |level, text: std::fmt::Arguments<'_>| {
             self.trace.line(request, level, None, text);
         };
@@ -114,7 +115,7 @@ impl Scope<'_> {
         let Found { value, is_known, .. } = found;
         match (&value, is_known) {
             (_, true) => {
-                let value = BStr::new(value.as_deref().unwrap_or_default());
+                let value = Verbatim::new(value.as_deref().unwrap_or_default());
                 let text = "cache lookup OK";
                 write(
                     Level::Trace5,
@@ -122,7 +123,7 @@ impl Scope<'_> {
                 );
             }
             (Some(value), false) => {
-                let value = BStr::new(value);
+                let value = Verbatim::new(value);
                 let text = format_args!("SQL map lookup OK: map {name} key={key}, val={value}");
                 write(Level::Trace5, text);
             }
@@ -159,7 +160,7 @@ impl Scope<'_> {
         request.depends.pure = false;
         let parts: Vec<&[u8]> = value.split(|byte| *byte == b'|').collect();
         let chosen = parts.get(random::below(parts.len())).copied().unwrap_or_default();
-        let shown = BStr::new(chosen);
+        let shown = Verbatim::new(chosen);
         let line = format_args!("randomly chosen the subvalue `{shown}'");
         self.trace.line(request, Level::Trace5, None, line);
         Some(chosen.to_vec()).filter(|chosen| !chosen.is_empty())
@@ -175,8 +176,8 @@ impl Scope<'_> {
         asked: &Asked,
     ) {
         let kind = if map.is_dbm() { "dbm" } else { "txt" };
-        let (name, key) = (BStr::new(name), BStr::new(key));
-        let value = BStr::new(asked.value.as_deref().unwrap_or_default());
+        let (name, key) = (Verbatim::new(name), Verbatim::new(key));
+        let value = Verbatim::new(asked.value.as_deref().unwrap_or_default());
         let write = |level, text: std::fmt::Arguments<'_>| {
             self.trace.line(request, level, None, text);
         };
@@ -208,7 +209,7 @@ fn log_failure(request: &Request, error: rustix::io::Errno, number: u32, file: &
         661 => "can't access text RewriteMap file",
         _ => "can't access DBM RewriteMap file",
     };
-    let file = BStr::new(file);
+    let file = Verbatim::new(file);
     let text = format_args!("mod_rewrite: {what} {file}");
     request.log_error::<Rewrite>(Level::Error, number, error, text);
 }

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use bstr::BStr;
 use server::core::OptionFlags;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::redirect::internal_redirect;
@@ -77,7 +77,7 @@ fn may_follow_links(request: &Request) -> bool {
     {
         return true;
     }
-    let file = BStr::new(&request.resource.filename);
+    let file = Verbatim::new(&request.resource.filename);
     request.log::<Rewrite>(
         Level::Error,
         670,
@@ -91,7 +91,7 @@ fn may_follow_links(request: &Request) -> bool {
 }
 
 fn pass_through(pass: Pass<'_>) -> Verdict {
-    let file = BStr::new(&pass.request.resource.filename);
+    let file = Verbatim::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("pass through {file}"));
     if let Some(own_file) = pass.own_file {
         pass.request.resource.filename = own_file;
@@ -138,13 +138,13 @@ fn replace_in_url(pass: &mut Pass<'_>, directory: &Directory) {
 }
 
 fn trace_replacing(pass: &Pass<'_>, path: &[u8], base: &[u8]) {
-    let (path, base) = (BStr::new(path), BStr::new(base));
+    let (path, base) = (Verbatim::new(path), Verbatim::new(base));
     pass.line(Level::Trace2, format_args!("trying to replace prefix {path} with {base}"));
 }
 
 fn rebase(pass: &Pass<'_>, path: &[u8], prefix: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     let (rest, whole) = url::rebase(path, prefix, base)?;
-    let (path, rest, shown) = (BStr::new(path), BStr::new(rest), BStr::new(&whole));
+    let (path, rest, shown) = (Verbatim::new(path), Verbatim::new(rest), Verbatim::new(&whole));
     pass.plain_line(Level::Trace5, format_args!("strip matching prefix: {path} -> {rest}"));
     pass.plain_line(Level::Trace4, format_args!("add subst prefix: {rest} -> {shown}"));
     Some(whole)
@@ -152,7 +152,7 @@ fn rebase(pass: &Pass<'_>, path: &[u8], prefix: &[u8], base: &[u8]) -> Option<Ve
 
 /// Sets the handler that redirects to the result, which is a path of this server.
 fn go_to(pass: Pass<'_>, directory: &Directory) -> Verdict {
-    let file = BStr::new(&pass.request.resource.filename);
+    let file = Verbatim::new(&pass.request.resource.filename);
     if pass.request.resource.filename.first() != Some(&b'/') {
         return Verdict::Status(400);
     }
@@ -163,7 +163,7 @@ fn go_to(pass: Pass<'_>, directory: &Directory) -> Verdict {
     }
     let target = public_path(&pass, directory);
     pass.request.notes.set(b"redirect-keeps-vary", b"");
-    let shown = BStr::new(&target);
+    let shown = Verbatim::new(&target);
     let line = format_args!("internal redirect with {shown} [INTERNAL REDIRECT]");
     pass.line(Level::Trace1, line);
     pass.request.resource.filename = [REDIRECT, &target].concat();
@@ -184,7 +184,7 @@ fn public_path(pass: &Pass<'_>, directory: &Directory) -> Vec<u8> {
         let rest = file.strip_prefix(root.strip_suffix(b"/").unwrap_or(root));
         let rest = rest.filter(|rest| rest.first() == Some(&b'/'));
         if let Some(rest) = rest {
-            let (file, rest) = (BStr::new(file), BStr::new(rest));
+            let (file, rest) = (Verbatim::new(file), Verbatim::new(rest));
             let line = format_args!("strip document_root prefix: {file} -> {rest}");
             pass.line(Level::Trace2, line);
         }
@@ -199,7 +199,7 @@ fn by_context(pass: &Pass<'_>, directory: &Directory) -> Option<Vec<u8>> {
     }
     let prefix = pass.request.notes.get(b"CONTEXT_PREFIX").unwrap_or_default();
     let root = value::context_document_root(pass.request);
-    let (shown_root, shown) = (BStr::new(root), BStr::new(prefix));
+    let (shown_root, shown) = (Verbatim::new(root), Verbatim::new(prefix));
     let line =
         format_args!("trying to replace context docroot {shown_root} with context prefix {shown}");
     pass.line(Level::Trace2, line);
@@ -220,13 +220,13 @@ pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) ->
     let trace = Trace::of(request);
     let note = |request: &Request, name| request.notes.get(name).map(<[u8]>::to_vec);
     if let Some(media_type) = note(request, super::act::FORCED_TYPE) {
-        let (file, shown) = (BStr::new(&request.resource.filename), BStr::new(&media_type));
+        let (file, shown) = (Verbatim::new(&request.resource.filename), Verbatim::new(&media_type));
         let line = format_args!("force filename {file} to have MIME-type '{shown}'");
         trace.line(request, Level::Trace1, None, line);
         request.response.content_type = Some(media_type);
     }
     if let Some(handler) = note(request, super::act::FORCED_HANDLER) {
-        let (file, shown) = (BStr::new(&request.resource.filename), BStr::new(&handler));
+        let (file, shown) = (Verbatim::new(&request.resource.filename), Verbatim::new(&handler));
         let line = format_args!("force filename {file} to have the Content-handler '{shown}'");
         trace.line(request, Level::Trace1, None, line);
         request.handler = Some(Cow::Owned(handler));

@@ -2,7 +2,7 @@
 //!
 //! Source: `hook_uri2file`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
@@ -61,7 +61,7 @@ pub(super) fn has_ended(request: &Request) -> bool {
 }
 
 fn decline_no_path(request: &Request, trace: Trace) {
-    let uri = BStr::new(&request.resource.uri);
+    let uri = Verbatim::new(&request.resource.uri);
     let line = format_args!(
         "Declining, request-URI '{uri}' is not a URL-path. Consult the manual entry for the \
          RewriteOptions directive for options and caveats about matching other strings."
@@ -79,13 +79,13 @@ fn set_script_variables(request: &mut Request) {
 }
 
 fn begin(request: &mut Request, trace: Trace) {
-    let uri = BStr::new(&request.resource.uri);
+    let uri = Verbatim::new(&request.resource.uri);
     if request.resource.filename.is_empty() {
         let line = format_args!("init rewrite engine with requested uri {uri}");
         trace.line(request, Level::Trace2, None, line);
         request.resource.filename.clone_from(&request.resource.uri);
     } else {
-        let file = BStr::new(&request.resource.filename);
+        let file = Verbatim::new(&request.resource.filename);
         let line =
             format_args!("init rewrite engine with passed filename {file}. Original uri = {uri}");
         trace.line(request, Level::Trace2, None, line);
@@ -93,7 +93,7 @@ fn begin(request: &mut Request, trace: Trace) {
 }
 
 fn pass_through(pass: &Pass<'_>) -> Verdict {
-    let file = BStr::new(&pass.request.resource.filename);
+    let file = Verbatim::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("pass through {file}"));
     Verdict::Declined
 }
@@ -129,7 +129,7 @@ fn local_path(pass: &mut Pass<'_>) -> Verdict {
     if let Some(found) = expand_tilde(&pass.request.resource.filename) {
         pass.request.resource.filename = found;
     }
-    let file = BStr::new(&pass.request.resource.filename);
+    let file = Verbatim::new(&pass.request.resource.filename);
     pass.line(Level::Trace2, format_args!("local path result: {file}"));
     if pass.request.resource.filename.first() != Some(&b'/') {
         return Verdict::Status(400);
@@ -140,12 +140,12 @@ fn local_path(pass: &mut Pass<'_>) -> Verdict {
         let path = std::mem::take(&mut pass.request.resource.filename);
         let mapped = map_to_document_root(pass.request, &path);
         if let Err(status) = mapped {
-            let path = BStr::new(&path);
+            let path = Verbatim::new(&path);
             let line = format_args!("prefixing with document_root of {path} FAILED");
             pass.line(Level::Trace1, line);
             return Verdict::Status(status);
         }
-        let file = BStr::new(&pass.request.resource.filename);
+        let file = Verbatim::new(&pass.request.resource.filename);
         pass.line(Level::Trace2, format_args!("prefixed with document_root to {file}"));
     } else {
         let Some(file) = path::canonical(&within_root(&pass.request.resource.filename)) else {
@@ -153,7 +153,7 @@ fn local_path(pass: &mut Pass<'_>) -> Verdict {
         };
         pass.request.resource.canonical_filename = file;
     }
-    let file = BStr::new(&pass.request.resource.filename);
+    let file = Verbatim::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("go-ahead with {file} [OK]"));
     let canonical = pass.request.resource.canonical_filename.clone();
     pass.request.resource.filename = canonical;
@@ -183,12 +183,12 @@ fn is_file(pass: &mut Pass<'_>) -> bool {
     }
     let trusts_all = pass.scope.settings.common.options().has(Options::UNSAFE_PREFIX_STAT);
     let Some(last) = pass.last.filter(|_| !trusts_all) else {
-        let shown = BStr::new(&first);
+        let shown = Verbatim::new(&first);
         let line = format_args!("prefix_stat no lastsub subst prefix {shown}");
         pass.line(Level::Trace3, line);
         return true;
     };
-    let (output, shown) = (BStr::new(&last.target.text), BStr::new(&first));
+    let (output, shown) = (Verbatim::new(&last.target.text), Verbatim::new(&first));
     let is_trusted = last.flags.trusts_prefix;
     let flag = if is_trusted { UNSAFE_PREFIX_STAT } else { 0 };
     pass.line(
@@ -207,7 +207,7 @@ const UNSAFE_PREFIX_STAT: u32 = 1 << 22;
 
 fn begins(pass: &Pass<'_>, text: &[u8], prefix: &[u8]) -> bool {
     let begins = text.starts_with(prefix);
-    let (text, prefix) = (BStr::new(text), BStr::new(prefix));
+    let (text, prefix) = (Verbatim::new(text), Verbatim::new(prefix));
     let found = u8::from(begins);
     let line = format_args!("prefix_stat startsWith({text}, {prefix}) {found}");
     pass.line(Level::Trace5, line);

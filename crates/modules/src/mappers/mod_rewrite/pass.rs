@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bstr::BStr;
 use pcre::Captures;
+use server::errorlog::Verbatim;
 use server::explain::{Begun, Event, Kind};
 use server::log::Level;
 use server::matching::{self, Stop};
@@ -196,14 +197,16 @@ impl<'r> Pass<'r> {
         if let Some(directory) = self.scope.path() {
             if !request.resource.path_info.is_empty() {
                 subject.extend_from_slice(&request.resource.path_info);
-                let (file, info) =
-                    (BStr::new(&request.resource.filename), BStr::new(&request.resource.path_info));
+                let (file, info) = (
+                    Verbatim::new(&request.resource.filename),
+                    Verbatim::new(&request.resource.path_info),
+                );
                 let line = format_args!("add path info postfix: {file} -> {file}{info}");
                 self.line(Level::Trace3, line);
             }
             if subject.starts_with(directory) {
-                let (whole, rest) = (BStr::new(&subject), subject.get(directory.len()..));
-                let rest = BStr::new(rest.unwrap_or_default());
+                let (whole, rest) = (Verbatim::new(&subject), subject.get(directory.len()..));
+                let rest = Verbatim::new(rest.unwrap_or_default());
                 let line = format_args!("strip per-dir prefix: {whole} -> {rest}");
                 self.line(Level::Trace3, line);
                 subject.drain(..directory.len());
@@ -292,7 +295,7 @@ impl<'r> Pass<'r> {
             }
             Applied::Kept => {}
             Applied::Rewritten | Applied::Refused => {
-                let output = BStr::new(&rule.target.text);
+                let output = Verbatim::new(&rule.target.text);
                 let line = format_args!("setting lastsub to rule with output {output}");
                 self.line(Level::Trace2, line);
                 self.last = Some(rule);
@@ -323,7 +326,7 @@ impl<'r> Pass<'r> {
     fn next(&mut self, rule: &'r Arc<Rule>) -> Option<Outcome> {
         let flags = &rule.flags;
         if flags.pass_through {
-            let path = BStr::new(&self.request.resource.filename);
+            let path = Verbatim::new(&self.request.resource.filename);
             let line = format_args!(
                 "forcing '{path}' to get passed through to next API URI-to-filename handler"
             );
@@ -369,7 +372,7 @@ impl<'r> Pass<'r> {
 
     fn log_about(&self, rule: &Rule, number: u32, why: std::fmt::Arguments<'_>) {
         let (pattern, uri) =
-            (BStr::new(rule.regex.pattern()), BStr::new(&self.request.resource.uri));
+            (Verbatim::new(rule.regex.pattern()), Verbatim::new(&self.request.resource.uri));
         let text = format_args!("RewriteRule '{pattern}' and URI '{uri}' {why}");
         self.request.log::<Rewrite>(Level::Error, number, text);
     }

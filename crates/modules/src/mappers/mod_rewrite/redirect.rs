@@ -1,6 +1,6 @@
 //! Results that lead elsewhere: redirects and proxy requests.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::request::{Proxied, Request};
@@ -16,7 +16,7 @@ use crate::proxy::mod_proxy::translate;
 pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8]>) -> Verdict {
     let mut target = std::mem::take(&mut pass.request.resource.filename);
     if !unescaped && let Some(scheme) = url::scheme(&target) {
-        pass.line(Level::Trace1, format_args!("escaping {} for redirect", BStr::new(&target)));
+        pass.line(Level::Trace1, format_args!("escaping {} for redirect", Verbatim::new(&target)));
         target = url::escape(&target, scheme);
     }
     if let Some(args) = pass.request.query().map(<[u8]>::to_vec) {
@@ -28,14 +28,14 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
         target.push(b'?');
         target.extend_from_slice(if copies { &args } else { &escaped });
         let what = if copies { "copying" } else { "escaping" };
-        let (args, escaped) = (BStr::new(&args), BStr::new(&escaped));
+        let (args, escaped) = (Verbatim::new(&args), Verbatim::new(&escaped));
         let line = format_args!("{what} {args} to query string for redirect {escaped}");
         pass.line(Level::Trace1, line);
     }
     let own = pass.request.response.status;
     let status = if wire::status::is_redirect(own) { own } else { 302 };
     pass.request.response.headers_out.set(b"Location", &target);
-    let shown = BStr::new(&target);
+    let shown = Verbatim::new(&target);
     pass.line(Level::Trace1, format_args!("redirect to {shown} [REDIRECT/{status}]"));
     pass.request.resource.filename = target;
     // Apache resets the request's status only if a rule has set one for redirects: not by `R=foo`.
@@ -104,7 +104,7 @@ pub(super) fn proxy(pass: &mut Pass<'_>, unescaped: bool, number: u32) -> Verdic
         filename.extend_from_slice(args);
     }
     request.proxy(proxied, filename.get(PREFIX.len()..).unwrap_or_default());
-    let shown = BStr::new(&pass.request.resource.filename);
+    let shown = Verbatim::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("go-ahead with proxy request {shown} [OK]"));
     Verdict::Ok
 }
@@ -114,7 +114,7 @@ const PREFIX: &[u8] = b"proxy:";
 
 /// The status of a proxy request without a proxy.
 fn without_proxy(request: &Request, number: u32) -> u16 {
-    let target = BStr::new(&request.resource.filename);
+    let target = Verbatim::new(&request.resource.filename);
     request.log::<Rewrite>(
         Level::Error,
         number,

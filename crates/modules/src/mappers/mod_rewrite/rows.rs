@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Row<Rewrite>] = &[
         "MapName MapType:MapSource [MapTypeOptions]",
         "Defines a map from keys to values for rules.",
     )
-    .state(State::Partial("of DBM files only SDBM is supported")),
+    .state(State::DoneExcept("DBM files other than SDBM are refused")),
 ];
 
 type Here<'a, 't> = Cx<'a, 't, Rewrite>;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::explain::{Begun, Event, Kind};
 use server::log::Level;
 use server::request::Request;
@@ -50,11 +50,11 @@ impl fmt::Display for Question<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Question::Rule(rule, subject) => {
-                let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(subject));
+                let (pattern, uri) = (Verbatim::new(rule.regex.pattern()), Verbatim::new(subject));
                 write!(f, "applying pattern '{pattern}' to uri '{uri}'")
             }
             Question::Condition(condition, input, holds) => {
-                let (input, pattern) = (BStr::new(input), BStr::new(&condition.pattern));
+                let (input, pattern) = (Verbatim::new(input), Verbatim::new(&condition.pattern));
                 let case = if condition.ignores_case { " [NC]" } else { "" };
                 let outcome = if *holds { "matched" } else { "not-matched" };
                 write!(f, "RewriteCond: input='{input}' pattern='{pattern}'{case} => {outcome}")
@@ -222,11 +222,11 @@ fn record(request: &Request, level: Level, text: fmt::Arguments<'_>) {
 fn write(request: &Request, level: Level, directory: Option<&[u8]>, text: fmt::Arguments<'_>) {
     let client = request.useragent_addr.ip().to_canonical();
     let user = match request.user.as_deref() {
-        None => BStr::new(b"-"),
-        Some(b"") => BStr::new(b"\"\""),
-        Some(name) => BStr::new(name),
+        None => Verbatim::new(b"-"),
+        Some(b"") => Verbatim::new(b"\"\""),
+        Some(name) => Verbatim::new(name),
     };
-    let host = BStr::new(request.server_name());
+    let host = Verbatim::new(request.server_name());
     let server = Arc::as_ptr(&request.host);
     let own = std::ptr::from_ref(request);
     let kind = if request.main.is_some() { "subreq" } else { "initial" };
@@ -237,7 +237,7 @@ fn write(request: &Request, level: Level, directory: Option<&[u8]>, text: fmt::A
         before = request.prev.as_deref();
     }
     let redirects = Shown(redirects > 0, format_args!("/redir#{redirects}"));
-    let directory_name = BStr::new(directory.unwrap_or_default());
+    let directory_name = Verbatim::new(directory.unwrap_or_default());
     let directory = Shown(directory.is_some(), format_args!("[perdir {directory_name}] "));
     request.log::<Rewrite>(
         level,

@@ -5,11 +5,11 @@
 mod candidates;
 mod page;
 
-use bstr::BStr;
 use messages::Message;
 use rt::Work;
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::merge::Merge;
@@ -168,8 +168,8 @@ fn redirect(request: &mut Request, misspelt: &Misspelt, found: &Candidate) -> Ve
     }
     let url = request.construct_url(&target);
     request.response.headers_out.set(b"Location", &url);
-    let (uri, target) = (BStr::new(&request.resource.uri), BStr::new(&target));
-    match request.head.headers_in.get(b"Referer").map(BStr::new) {
+    let (uri, target) = (Verbatim::new(&request.resource.uri), Verbatim::new(&target));
+    match request.head.headers_in.get(b"Referer").map(Verbatim::new) {
         Some(referer) => request.log::<Speling>(
             Level::Info,
             3224,
@@ -177,7 +177,7 @@ fn redirect(request: &mut Request, misspelt: &Misspelt, found: &Candidate) -> Ve
         ),
         None => request.log::<Speling>(
             Level::Info,
-            3224,
+            3225,
             format_args!("Fixed spelling: {uri} to {target}"),
         ),
     }
@@ -189,16 +189,16 @@ fn choices(request: &mut Request, misspelt: &Misspelt, found: &[Candidate]) -> V
     let page = page::Page::make(request, &misspelt.url, found);
     request.notes.set(b"variant-list", &page.text);
     request.env.merge(b"VARIANTS", &page.variants);
-    let (uri, count) = (BStr::new(&request.resource.uri), found.len());
-    match request.head.headers_in.get(b"Referer").map(BStr::new) {
+    let (uri, count) = (Verbatim::new(&request.resource.uri), found.len());
+    match request.head.headers_in.get(b"Referer").map(Verbatim::new) {
         Some(referer) => request.log::<Speling>(
             Level::Info,
-            3225,
+            3226,
             format_args!("Spelling fix: {uri}: {count} candidates from {referer}"),
         ),
         None => request.log::<Speling>(
             Level::Info,
-            3226,
+            3227,
             format_args!("Spelling fix: {uri}: {count} candidates"),
         ),
     }

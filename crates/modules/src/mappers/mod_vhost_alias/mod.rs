@@ -139,7 +139,7 @@ fn translate<'r>(bound: Bound<'r, VhostAlias>, request: &'r mut Request) -> Step
             pattern.fill(address.as_bytes(), || request.server_port())
         }
     };
-    if pattern.ends_with_slash() {
+    if root.last() == Some(&b'/') {
         root.pop();
     }
     let Some(file) = path::into_canonical([root.as_slice(), &rest].concat()) else {

@@ -90,11 +90,6 @@ impl Pattern {
         }
         out
     }
-
-    /// Whether every directory of it ends with the same slash.
-    pub fn ends_with_slash(&self) -> bool {
-        matches!(self.0.last(), Some(Item::Text(text)) if text.ends_with(b"/"))
-    }
 }
 
 /// The substitute for a part that the name does not have.

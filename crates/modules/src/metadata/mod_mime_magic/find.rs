@@ -4,11 +4,11 @@
 
 use std::io::{self, Read};
 
-use bstr::BStr;
 use bytes::Bytes;
 use messages::Message;
 use rt::{PoolError, Work};
 use rustix::io::Errno;
+use server::errorlog::{Cause, Verbatim};
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
@@ -81,7 +81,7 @@ async fn read_and_find(magic: &Magic, request: &mut Request) -> Verdict {
     let name = request.resource.filename.clone();
     let pool = request.engine.handle.blocking().clone();
     let read = pool.run(Work::File, move || read_beginning(&name)).await;
-    let file = BStr::new(&request.resource.filename);
+    let file = Verbatim::new(&request.resource.filename);
     match read {
         Ok(Ok(content)) => find_in(magic, request, &content),
         Ok(Err(why)) => {
@@ -136,9 +136,9 @@ fn identify(magic: &Magic, request: &mut Request, content: &[u8]) -> Option<Vec<
         let packed = content.get(..PACKED_BYTES_MAX).unwrap_or(content);
         let unpacked = packing.unpack(packed);
         if unpacked.is_empty() {
-            let name = BStr::new(&request.resource.filename);
+            let name = Verbatim::new(&request.resource.filename);
             let text = format_args!("mod_mime_magic: read failed from uncompress of {name}");
-            request.log::<MimeMagic>(Level::Error, 1554, text);
+            request.log_error::<MimeMagic>(Level::Error, 1554, Cause::End, text);
             return None;
         }
         request.response.content_encoding = Some(packing.encoding().to_vec());

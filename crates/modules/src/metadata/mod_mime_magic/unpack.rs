@@ -38,7 +38,7 @@ impl Packing {
         }
     }
 
-    /// Decompresses the beginning; empty if the data is wrong.
+    /// Decompresses the beginning, as far as gzip(1) writes it if the data is wrong.
     pub fn unpack(self, packed: &[u8]) -> Vec<u8> {
         match self {
             Packing::Gzip => gunzip(packed),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use conf::values::{Subnet, VirtualHostAddress, VirtualHostName};
 use server::build::Build;
 use server::connection_info::ConnectionInfo;
-use server::host::Server;
+use server::host::{HostDraft, Server};
 use server::log::Level;
 use server::module::Module;
 
@@ -17,6 +17,8 @@ use super::{Remoteip, Settings};
 pub struct Listening {
     places: Vec<Place>,
     exceptions: Vec<Subnet>,
+    /// Where a virtual host adds proxies to those of the main server.
+    merged: Vec<(String, u32)>,
 }
 
 /// An address of a host, and the value of its last `RemoteIPProxyProtocol`.
@@ -27,6 +29,15 @@ struct Place {
     /// `None` for every port.
     port: Option<u16>,
     is_on: bool,
+    /// The host, as a message names it.
+    host: String,
+}
+
+impl Place {
+    fn shown(&self) -> String {
+        let address = self.address.unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        format!("{address}:{}", self.port.unwrap_or(0))
+    }
 }
 
 impl Listening {
@@ -48,13 +59,12 @@ impl Listening {
             && !self.exceptions.iter().any(|network| network.contains(peer))
     }
 
-    /// Adds a place, or replaces an equal one; returns whether there was one.
-    fn add(&mut self, place: Place) -> bool {
-        let before = self.places.len();
-        self.places.retain(|old| old.address != place.address || old.port != place.port);
-        let was_known = self.places.len() < before;
+    /// Adds a place, or replaces an equal one, which is returned.
+    fn add(&mut self, place: Place) -> Option<Place> {
+        let is_same = |old: &Place| old.address == place.address && old.port == place.port;
+        let known = self.places.iter().position(is_same).map(|at| self.places.remove(at));
         self.places.push(place);
-        was_known
+        known
     }
 }
 
@@ -74,12 +84,18 @@ pub(super) fn announce(server: &Arc<Server>) {
     for is_on in [true, false] {
         let places = places.unwrap_or_default().iter().rev();
         for place in places.filter(|place| place.is_on == is_on) {
-            let address = place.address.unwrap_or(IpAddr::from([0, 0, 0, 0]));
-            let port = place.port.unwrap_or(0);
+            let at = place.shown();
             let (number, state) = if is_on { (3492, "enabled") } else { (3494, "disabled") };
-            let text = format_args!("RemoteIPProxyProtocol: {state} on {address}:{port}");
+            let text = format_args!("RemoteIPProxyProtocol: {state} on {at}");
             server.log(Remoteip::FILE, Level::Notice, number, text);
         }
+    }
+    for (file, line) in settings.iter().flat_map(|settings| &settings.listening.0.merged) {
+        let text = format_args!(
+            "RemoteIP proxy entries are configured in both the main server and the virtual host \
+             defined at {file}:{line}, they are merged"
+        );
+        server.log(Remoteip::FILE, Level::Warn, 10633, text);
     }
 }
 
@@ -97,7 +113,7 @@ pub(super) fn settle(build: &mut Build) {
         if is_main {
             trusted_by_main = settings.proxies.len();
         } else if trusted_by_main > 0 && settings.proxies.len() > trusted_by_main {
-            remarks.push((host.span, "AH10633", MERGED.to_owned()));
+            all.merged.push(build.sources.place(host.span));
         }
         let Some(is_on) = settings.protocol.0 else { continue };
         let addresses: Vec<_> = match is_main {
@@ -105,26 +121,33 @@ pub(super) fn settle(build: &mut Build) {
             false => host.addresses.iter().flat_map(|arg| addresses(&arg.text)).collect(),
         };
         for (address, port) in addresses {
-            if all.add(Place { address, port, is_on }) {
-                let state = if is_on { "On" } else { "Off" };
-                remarks.push((host.span, "AH03491", format!("{OVERRIDDEN} '{state}'")));
+            let (file, _) = build.sources.place(host.span);
+            let name = own_name(build, host).unwrap_or_else(|| "(null)".to_owned());
+            let shown = format!("{{{name}:{} in {file}}}", port.unwrap_or(0));
+            let place = Place { address, port, is_on, host: shown.clone() };
+            let at = place.shown();
+            if let Some(old) = all.add(place).filter(|old| old.is_on != is_on) {
+                let (old, state) = (old.host, if is_on { "On" } else { "Off" });
+                let text = format!(
+                    "RemoteIPProxyProtocol: previous setting for {at} from virtual host {old} is \
+                     being overridden by virtual host {shown}; new setting is '{state}'"
+                );
+                remarks.push((host.span, text));
             }
         }
     }
-    for (span, code, text) in remarks {
-        build.remark(span, code, text);
+    for (span, text) in remarks {
+        build.remark(span, "AH03491", text);
     }
     let all = Arc::new(all);
     build.edit_servers(slot, |settings: &mut Settings| settings.listening.0 = all.clone());
 }
 
-/// Two lists of proxies.
-const MERGED: &str = "RemoteIP proxy entries are configured in both the main server and this \
-    virtual host, they are merged";
-
-/// Two settings for an address.
-const OVERRIDDEN: &str = "RemoteIPProxyProtocol: the setting of an earlier virtual host for the \
-    same address is overridden by this one's; new setting is";
+/// The name that a host's `ServerName` gives it.
+fn own_name(build: &Build, host: &HostDraft) -> Option<String> {
+    let name = build.core_config(&host.server)?.server_name.0.as_ref()?;
+    Some(String::from_utf8_lossy(&name.name).into_owned())
+}
 
 /// The addresses of a virtual host, as a listener sees them.
 fn addresses(text: &[u8]) -> Vec<(Option<IpAddr>, Option<u16>)> {
@@ -148,13 +171,14 @@ mod tests {
     fn off_counts_more_than_on() {
         let mut all = Listening::default();
         assert!(!all.is_anywhere());
-        all.add(Place { address: None, port: None, is_on: true });
+        let place = |port, is_on| Place { address: None, port, is_on, host: String::new() };
+        all.add(place(None, true));
         let local = |text: &str| text.parse::<SocketAddr>().unwrap();
         let peer = IpAddr::from([10, 0, 0, 1]);
         assert!(all.is_on(local("127.0.0.1:80"), peer));
-        assert!(!all.add(Place { address: None, port: Some(81), is_on: false }));
+        assert!(all.add(place(Some(81), false)).is_none());
         assert!(all.is_on(local("127.0.0.1:80"), peer) && !all.is_on(local("127.0.0.1:81"), peer));
-        assert!(all.add(Place { address: None, port: Some(81), is_on: true }));
+        assert!(all.add(place(Some(81), true)).is_some());
         assert!(all.is_on(local("127.0.0.1:81"), peer));
         all.exceptions.push(Subnet::parse(b"10.0.0.0/8").unwrap());
         assert!(!all.is_on(local("127.0.0.1:80"), peer));

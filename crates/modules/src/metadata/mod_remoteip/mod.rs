@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use server::directive::Row;
+use server::errorlog::{Cause, Verbatim};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::hostname;
 use server::log::Level;
@@ -117,13 +118,19 @@ async fn look_up(
 /// Applies the client that was found, if any, and logs the element that was rejected.
 fn take(settings: &Settings, header: &[u8], outcome: Outcome, request: &mut Request) {
     if let Some(refused) = &outcome.refused {
-        let (name, value) = (bstr::BStr::new(header), bstr::BStr::new(&refused.value));
+        let (name, value) = (Verbatim::new(header), Verbatim::new(&refused.value));
         let (number, why) = match refused.is_private {
             true => (1569, "appears to be a private IP or nonsensical.  Ignored"),
             false => (1568, "cannot be parsed as a client IP"),
         };
         let text = format_args!("RemoteIP: Header {name} value of {value} {why}");
-        request.log::<Remoteip>(Level::Debug, number, text);
+        match refused.is_private {
+            true => request.log::<Remoteip>(Level::Debug, number, text),
+            false => {
+                let cause = Cause::UnknownName;
+                request.log_error::<Remoteip>(Level::Debug, number, cause, text);
+            }
+        }
     }
     let Some(client) = outcome.client else { return };
     match &outcome.remaining {

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use conf::expr::{Backrefs, EvalError};
 use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Matched, substitute};
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::expr;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::hostname;
@@ -165,7 +166,7 @@ fn set(effects: &[Effect], request: &mut Request, subject: &[u8], captures: &Cap
         if substitute(template, subject, captures, limit, &mut value).is_ok() {
             request.env.set(name, &value);
         } else {
-            let template = bstr::BStr::new(template);
+            let template = Verbatim::new(template);
             request.log::<Setenvif>(
                 Level::Crit,
                 1505,

@@ -8,6 +8,7 @@ pub mod mod_lbmethod_heartbeat;
 use std::sync::Arc;
 
 use server::build::Build;
+use server::errorlog::Verbatim;
 use server::module::Module;
 
 use super::mod_proxy::Proxy;
@@ -43,7 +44,7 @@ fn by_balance<'c>(
 
 fn log_best(choice: &Choice<'_>, best: &Worker) {
     let (busy, balance) = (best.state.busy(), best.state.lbstatus());
-    let (method, name) = (choice.method, bstr::BStr::new(&best.name));
+    let (method, name) = (choice.method, Verbatim::new(&best.name));
     choice.log(
         10123,
         format_args!(

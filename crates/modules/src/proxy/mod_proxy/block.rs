@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use server::errorlog::Verbatim;
 use server::hooks::Bound;
 use server::log::Level;
 use server::request::Request;
@@ -28,10 +29,10 @@ pub fn check(
         let is_in_name = word.first() == Some(&b'*')
             || !word.is_empty() && host.windows(word.len()).any(|window| window == word);
         let same = blocked.addresses.iter().find(|address| addresses.contains(address));
-        let shown = bstr::BStr::new(host);
+        let shown = Verbatim::new(host);
         match (is_in_name, same) {
             (true, _) => {
-                let word = bstr::BStr::new(word);
+                let word = Verbatim::new(word);
                 let why =
                     format_args!("connect to remote machine {shown} blocked: name {word} matched");
                 request.log::<Proxy>(Level::Warn, 916, why);

@@ -1,6 +1,7 @@
 //! Error responses of a proxy. Source: `ap_proxyerror`.
 
 use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
@@ -19,7 +20,7 @@ pub fn answer<M: Module>(request: &mut Request, status: u16, why: &str) -> u16 {
     // The notes are shown whatever the status.
     request.notes.set(b"verbose-error-to", b"*");
     request.response.status_line = Some(format!("{status} Proxy Error").into_bytes());
-    let uri = BStr::new(&request.resource.uri);
+    let uri = Verbatim::new(&request.resource.uri);
     request.log_as(M::FILE, Level::Error, 898, format_args!("{why} returned by {uri}"));
     status
 }
@@ -35,7 +36,7 @@ pub(super) fn unknown_host(request: &mut Request, host: &[u8]) -> u16 {
 pub(super) fn unconnected(exchange: &Exchange<'_>, options: &Options<'_>, host: &[u8]) -> u16 {
     exchange.worker_failed();
     if let Some(number) = options.failed {
-        let host = BStr::new(host);
+        let host = Verbatim::new(host);
         let name = options.name;
         let name = if options.names_failed { format!("{name}: ") } else { String::new() };
         let text = format_args!("{name}failed to make connection to backend: {host}");

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use server::core::Trace;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::{Proxied, Request};
@@ -64,7 +65,7 @@ fn prepare(proxy: Bound<'_, Proxy>, request: &mut Request) -> Option<Verdict> {
         return Some(verdict);
     }
     if !request.resource.filename.get(PREFIX.len()..).is_some_and(|url| url.contains(&b':')) {
-        let file = bstr::BStr::new(&request.resource.filename);
+        let file = Verbatim::new(&request.resource.filename);
         request.log::<Proxy>(Level::Debug, 1141, format_args!("proxy_handler no URL in {file}"));
         return Some(Verdict::Status(400));
     }
@@ -89,7 +90,7 @@ fn count_down(proxy: Bound<'_, Proxy>, request: &mut Request) -> Result<(), Verd
         Some(left) => left,
         None if text.is_empty() => 0,
         None => {
-            let shown = bstr::BStr::new(text);
+            let shown = Verbatim::new(text);
             let why = format_args!("Max-Forwards value '{shown}' could not be parsed");
             request.log::<Proxy>(Level::Warn, 10188, why);
             let why = "Max-Forwards request header could not be parsed";
@@ -153,9 +154,9 @@ fn add_domain(request: &mut Request, domain: &[u8]) -> bool {
         return false;
     }
     let url = [scheme, b"://", user, host, domain, port, path].concat();
-    let shown = bstr::BStr::new(&url);
-    let uri = bstr::BStr::new(&request.resource.uri);
-    let referer = request.head.headers_in.get(b"Referer").map(bstr::BStr::new);
+    let shown = Verbatim::new(&url);
+    let uri = Verbatim::new(&request.resource.uri);
+    let referer = request.head.headers_in.get(b"Referer").map(Verbatim::new);
     let from = referer.map(|referer| format!(" from {referer}")).unwrap_or_default();
     let line = format_args!("Domain missing: {uri} sent to {shown}{from}");
     request.log::<Proxy>(Level::Info, 1138, line);
@@ -223,7 +224,7 @@ async fn serve(
     if worker.is_generic {
         request.env.set(NO_KEEP_ALIVE, b"1");
     }
-    let shown = bstr::BStr::new(name);
+    let shown = Verbatim::new(name);
     let workers = &proxy.server.workers.0;
     let is_connect = request.head.method == Method::CONNECT;
     let scheme = worker.scheme.or_else(|| workers.scheme(name));
@@ -270,7 +271,7 @@ async fn serve(
 
 /// No module handles the scheme.
 fn unhandled(request: &mut Request, scheme: &[u8]) -> Verdict {
-    let (uri, scheme) = (bstr::BStr::new(&request.resource.uri), bstr::BStr::new(scheme));
+    let (uri, scheme) = (Verbatim::new(&request.resource.uri), Verbatim::new(scheme));
     let why = format_args!(
         "No protocol handler was valid for the URL {uri} (scheme '{scheme}'). If you are using a \
          DSO version of mod_proxy, make sure the proxy submodules are included in the \

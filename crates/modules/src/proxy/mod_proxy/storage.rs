@@ -5,6 +5,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use bstr::ByteSlice;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::matching;
@@ -104,7 +105,7 @@ fn take_socket(proxy: Bound<'_, Proxy>, request: &mut Request) -> Result<(), u16
     }
     let Some((path, rest)) = split_at_text(rest, b"|") else { return Ok(()) };
     if path.is_empty() || path.starts_with(b"//") {
-        let file = bstr::BStr::new(&request.resource.filename);
+        let file = Verbatim::new(&request.resource.filename);
         let why = format_args!("Invalid proxy UDS filename ({file})");
         request.log::<Proxy>(Level::Error, 10292, why);
         return Err(500);

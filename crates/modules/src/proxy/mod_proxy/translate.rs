@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use bstr::BStr;
 use pcre::{Captures, MAX_SUBSTITUTION_BYTES, substitute};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::matching::{self, Stop, certain};
@@ -104,7 +104,7 @@ fn apply(
     // `!`
     if target.is_none() {
         let number = if mapping.is_pattern() { 3462 } else { 3463 };
-        let uri = BStr::new(&request.resource.uri);
+        let uri = Verbatim::new(&request.resource.uri);
         let line = format_args!("proxying is explicitly disabled for URI path '{uri}'; declining");
         request.log::<Proxy>(Level::Trace1, number, line);
         return Ok(Some(Verdict::Declined));
@@ -123,7 +123,7 @@ fn trace_attempt(mapping: &Mapping, request: &Request) {
         From::Regex(regex) => ("pattern", regex.pattern()),
         From::Prefix(prefix) => ("prefix", prefix.as_slice()),
     };
-    let (uri, from) = (BStr::new(&request.resource.uri), BStr::new(from));
+    let (uri, from) = (Verbatim::new(&request.resource.uri), Verbatim::new(from));
     let line =
         format_args!("attempting to match URI path '{uri}' against {what} '{from}' for proxying");
     request.log::<Proxy>(Level::Trace2, 3461, line);
@@ -205,12 +205,13 @@ fn take(mapping: &Mapping, request: &mut Request, found: Found) {
     if mapping.form != PathForm::Decoded {
         request.notes.set(STILL_ESCAPED, b"1");
     }
-    let (uri, file) = (BStr::new(&request.resource.uri), BStr::new(&request.resource.filename));
+    let (uri, file) =
+        (Verbatim::new(&request.resource.uri), Verbatim::new(&request.resource.filename));
     let Some(path) = found.path else {
         let line = format_args!("URI path '{uri}' matches proxy handler '{file}'");
         return request.log::<Proxy>(Level::Trace1, 3464, line);
     };
-    let shown = BStr::new(&path);
+    let shown = Verbatim::new(&path);
     let line = format_args!("Servlet path '{uri}' ({shown}) matches proxy handler '{file}'");
     request.log::<Proxy>(Level::Trace1, 10248, line);
     request.resource.uri = path;

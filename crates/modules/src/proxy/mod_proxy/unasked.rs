@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bstr::BStr;
 use rt::ConnectError;
+use server::errorlog::Verbatim;
 use server::request::Request;
 
 use super::backend::ADDRESSES;
@@ -44,12 +44,12 @@ pub fn is_unasked(request: &mut Request, place: fmt::Arguments<'_>) -> bool {
 
 /// As [`is_unasked`], for the connection of an exchange.
 pub(super) fn is_unasked_backend(exchange: &mut Exchange<'_>) -> bool {
-    let url = BStr::new(exchange.url);
-    let (remote, socket) = (exchange.remote, exchange.socket.map(BStr::new));
+    let url = Verbatim::new(exchange.url);
+    let (remote, socket) = (exchange.remote, exchange.socket.map(Verbatim::new));
     let request = &mut *exchange.request;
     match (remote, socket) {
         (Some(remote), _) => {
-            let (scheme, place) = (BStr::new(&remote.scheme), remote.place());
+            let (scheme, place) = (Verbatim::new(&remote.scheme), remote.place());
             is_unasked(request, format_args!("{scheme}://{place} for {url}"))
         }
         (None, Some(path)) => is_unasked(request, format_args!("unix:{path}|{url}")),

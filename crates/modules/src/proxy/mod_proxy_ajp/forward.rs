@@ -2,8 +2,8 @@
 //!
 //! Source: `proxy_ajp_handler`, `ap_proxy_ajp_request`.
 
-use bstr::BStr;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::errors::EndsConnection;
 use server::hooks::Verdict;
 use server::log::Level;
@@ -40,7 +40,7 @@ const OPTIONS: Options<'static> = Options {
 };
 
 pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
-    let url = BStr::new(exchange.url);
+    let url = Verbatim::new(exchange.url);
     exchange.request.log::<ProxyAjp>(Level::Debug, 895, format_args!("serving URL {url}"));
     exchange.check_worker()?;
     let mut options = OPTIONS.for_worker(exchange.worker, true);
@@ -106,7 +106,7 @@ fn check_coding(request: &mut Request) -> Result<(), u16> {
     if coding.eq_ignore_ascii_case(b"chunked") {
         return Ok(());
     }
-    let text = format_args!("{} Transfer-Encoding is not supported", BStr::new(coding));
+    let text = format_args!("{} Transfer-Encoding is not supported", Verbatim::new(coding));
     request.log::<ProxyAjp>(Level::Error, 10396, text);
     request.keep(EndsConnection);
     Err(500)

@@ -1,6 +1,6 @@
 //! The canonical form of a `balancer:` URL. Source: `proxy_balancer_canon`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -14,7 +14,7 @@ use crate::proxy::mod_proxy::Target;
 /// The status of the response.
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
     let target = Target::parse(url).map_err(|why| {
-        let shown = BStr::new(url);
+        let shown = Verbatim::new(url);
         let text = format_args!("error parsing URL {shown}: {why}");
         request.log::<ProxyBalancer>(Level::Error, 1157, text);
         400u16

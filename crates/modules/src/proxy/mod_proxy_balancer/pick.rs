@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
@@ -90,7 +90,7 @@ fn pick(
         && let Some(session) = session
         && balancer.members().any(|member| is_at(member, &session.route))
     {
-        let (name, route) = (BStr::new(&balancer.name), BStr::new(&session.route));
+        let (name, route) = (Verbatim::new(&balancer.name), Verbatim::new(&session.route));
         let text = format_args!("{name}: All workers are in error state for route ({route})");
         request.log::<ProxyBalancer>(Level::Error, 1167, text);
         return Err(503);
@@ -100,7 +100,7 @@ fn pick(
     if let (Some(member), Some(route)) = (&of_session, route) {
         let own = member.route();
         if *own != *route {
-            let (route, own) = (BStr::new(route), BStr::new(&own));
+            let (route, own) = (Verbatim::new(route), Verbatim::new(&own));
             let text = format_args!("Route changed from {route} to {own}");
             request.log::<ProxyBalancer>(Level::Debug, 1162, text);
             request.env.set(b"BALANCER_ROUTE_CHANGED", b"1");
@@ -123,7 +123,7 @@ fn method(
 
 /// Lets the method choose.
 fn by_method(choice: &Choice<'_>, method: MethodProvider) -> Option<Arc<Worker>> {
-    let (name, of) = (choice.method, BStr::new(&choice.balancer.name));
+    let (name, of) = (choice.method, Verbatim::new(&choice.balancer.name));
     choice.log(10122, format_args!("proxy: Entering {name} for BALANCER ({of})"));
     let member = method.choose(choice)?.clone();
     member.state.count_elected();
@@ -146,7 +146,7 @@ fn recover(choice: &Choice<'_>) {
     for member in balancer.members() {
         member.state.count_retry();
         member.state.clear(Status::IN_ERROR);
-        let (name, place) = (BStr::new(&balancer.name), Place::of(member));
+        let (name, place) = (Verbatim::new(&balancer.name), Place::of(member));
         let text = format_args!("{name}: Forcing recovery for worker ({place})");
         let (server, of) = (&choice.request.engine.server, &choice.request.host);
         server.log_host_error(of, ProxyBalancer::FILE, Level::Debug, 1165, None, text);
@@ -226,7 +226,7 @@ async fn wait(
 
 /// There is no member to ask.
 fn refuse(request: &mut Request, balancer: &Balancer) -> u16 {
-    let name = BStr::new(&balancer.name);
+    let name = Verbatim::new(&balancer.name);
     match balancer.members().next() {
         Some(_) => {
             let text = format_args!("{name}: All workers are in error state");
@@ -258,7 +258,8 @@ fn set_variables(
         request.env.set(b"BALANCER_SESSION_STICKY", &name);
         request.env.set(b"BALANCER_SESSION_ROUTE", &route);
     }
-    let (name, of, to) = (BStr::new(&balancer.name), BStr::new(&member.name), BStr::new(&url));
+    let (name, of, to) =
+        (Verbatim::new(&balancer.name), Verbatim::new(&member.name), Verbatim::new(&url));
     let text = format_args!("{name}: worker ({of}) rewritten to {to}");
     request.log::<ProxyBalancer>(Level::Debug, 1172, text);
     Ok((member, url))

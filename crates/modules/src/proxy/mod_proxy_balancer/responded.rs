@@ -1,6 +1,6 @@
 //! What a response says of the member it came from. Source: `proxy_balancer_post_request`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -14,9 +14,9 @@ const TIMED_OUT: &[u8] = b"proxy_timedout";
 
 /// Takes a status that `failonstatus` names, or a timeout with `failontimeout`, for a failure.
 pub(super) fn note(request: &mut Request, balancer: &Balancer, member: &Worker, status: u16) {
-    let name = BStr::new(&balancer.name);
+    let name = Verbatim::new(&balancer.name);
     if !member.state.status().has(Status::IGNORE_ERRORS) {
-        let worker = BStr::new(&member.name);
+        let worker = Verbatim::new(&member.name);
         let now_us = request.engine.handle.clock().wall_us();
         if balancer.parameters.fail_on_status.contains(&status) {
             let text = format_args!(

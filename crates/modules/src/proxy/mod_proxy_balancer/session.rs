@@ -2,7 +2,8 @@
 //!
 //! Source: `find_session_route`.
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -45,12 +46,12 @@ impl Rules<'_> {
                 (in_cookies(cookies, self.cookie)?, self.cookie, 1160)
             }
         };
-        let (shown, of) = (BStr::new(value), BStr::new(name));
+        let (shown, of) = (Verbatim::new(value), Verbatim::new(name));
         let text = format_args!("Found value {shown} for stickysession {of}");
         request.log::<ProxyBalancer>(Level::Debug, number, text);
         let route = self.route(value)?.to_vec();
         if !route.is_empty() {
-            let text = format_args!("Found route {}", BStr::new(&route));
+            let text = format_args!("Found route {}", Verbatim::new(&route));
             request.log::<ProxyBalancer>(Level::Debug, 1161, text);
         }
         Some(Session { route, name: name.to_vec() })

@@ -6,8 +6,8 @@ mod rows;
 
 use std::sync::Arc;
 
-use bstr::BStr;
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::merge::{Own, Setting};
@@ -67,9 +67,9 @@ fn translate<'r>(express: Bound<'r, ProxyExpress>, request: &'r mut Request) -> 
 /// The backend of the request's host. A file that can't be read has none.
 async fn look_up(file: &Arc<MapFile>, request: &mut Request) -> Option<Vec<u8>> {
     let name = request.server_name().to_vec();
-    debug(request, 1003, format_args!("looking for {}", BStr::new(&name)));
+    debug(request, 1003, format_args!("looking for {}", Verbatim::new(&name)));
     let backend = file.find(request, &name, false).await.ok()?.value?;
-    let (name, shown) = (BStr::new(&name), BStr::new(&backend));
+    let (name, shown) = (Verbatim::new(&name), Verbatim::new(&backend));
     debug(request, 1004, format_args!("found {name} -> {shown}"));
     Some(backend)
 }
@@ -79,7 +79,7 @@ async fn look_up(file: &Arc<MapFile>, request: &mut Request) -> Option<Vec<u8>> 
 fn map(request: &mut Request, backend: &[u8]) -> Verdict {
     let url = [backend, &request.resource.uri].concat();
     request.proxy(Proxied::Reverse, &url);
-    let shown = BStr::new(&request.resource.filename);
+    let shown = Verbatim::new(&request.resource.filename);
     debug(request, 1005, format_args!("rewritten as: {shown}"));
     Verdict::Ok
 }

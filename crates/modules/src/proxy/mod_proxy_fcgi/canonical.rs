@@ -2,7 +2,7 @@
 //!
 //! Source: `proxy_fcgi_canon`, `ap_proxy_canonenc_ex`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::uri::{Slashes, unescape_url};
@@ -27,7 +27,7 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
     let mut canonical = Vec::with_capacity(url.len() + 16);
     write_origin(&mut canonical, parts, Fcgi.default_port());
     canonical.extend_from_slice(&path);
-    let shown = BStr::new(&canonical);
+    let shown = Verbatim::new(&canonical);
     request.log::<ProxyFcgi>(Level::Debug, 1060, format_args!("set r->filename to proxy:{shown}"));
     if let Some(form) = request.env.get(PATH_INFO_FORM) {
         let form = form.to_ascii_lowercase();
@@ -45,7 +45,7 @@ fn checked<'p>(request: &Request, path: &'p [u8]) -> Result<&'p [u8], u16> {
         return Ok(path);
     }
     let or = if is_fpm { " or '?'" } else { "" };
-    let path = BStr::new(path);
+    let path = Verbatim::new(path);
     let text = format_args!("To be forwarded path contains control characters{or} ({path})");
     request.log::<ProxyFcgi>(Level::Error, 10414, text);
     Err(403)
@@ -64,7 +64,7 @@ fn set_path_info(request: &mut Request, form: &[u8], path: &mut Vec<u8>) {
             if form == b"unescape" {
                 let _ = unescape_url(path, Slashes::Keep);
             }
-            let shown = BStr::new(&*path);
+            let shown = Verbatim::new(&*path);
             let text = format_args!("set r->path_info to {shown}");
             request.log::<ProxyFcgi>(Level::Debug, 1061, text);
             request.resource.path_info.clone_from(path);

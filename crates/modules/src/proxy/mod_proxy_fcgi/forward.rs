@@ -4,9 +4,9 @@
 
 use std::ops::ControlFlow;
 
-use bstr::BStr;
 use bytes::Bytes;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::errors::EndsConnection;
 use server::hooks::Verdict;
 use server::log::Level;
@@ -51,7 +51,7 @@ const OPTIONS: Options<'static> = Options {
 };
 
 pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
-    let url = BStr::new(exchange.url);
+    let url = Verbatim::new(exchange.url);
     exchange.request.log::<ProxyFcgi>(Level::Debug, 1078, format_args!("serving URL {url}"));
     exchange.check_worker()?;
     let body = upload::prefetch(exchange.request).await?;

@@ -3,6 +3,7 @@
 //! Source: `send_environment`, `fix_cgivars`.
 
 use conf::expr::Backrefs;
+use server::errorlog::Verbatim;
 use server::expr;
 use server::log::Level;
 use server::request::{FileKind, Request};
@@ -84,7 +85,7 @@ fn adjust(request: &mut Request) {
 }
 
 fn failed(request: &Request, name: &[u8], why: &str) {
-    let name = bstr::BStr::new(name);
+    let name = Verbatim::new(name);
     let text = format_args!("fix_cgivars: Condition eval returned error for {name}: {why}");
     request.log::<ProxyFcgi>(Level::Warn, 3869, text);
 }

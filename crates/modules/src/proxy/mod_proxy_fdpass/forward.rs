@@ -3,10 +3,10 @@
 
 use std::io;
 
-use bstr::BStr;
 use messages::Message;
 use rt::{ConnectOptions, Remote, Stream};
 use rustix::io::Errno;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
@@ -26,19 +26,19 @@ const FLUSHER: &[u8] = b"flush";
 /// 500, without an effect on the worker.
 pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let path = socket_path(exchange.url);
-    if unasked::is_unasked(exchange.request, format_args!("{}", BStr::new(exchange.url))) {
+    if unasked::is_unasked(exchange.request, format_args!("{}", Verbatim::new(exchange.url))) {
         return Err(503);
     }
     let to = connect(exchange, path).await.map_err(|error| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::TIMEDOUT);
-        let text = format_args!("Failed to connect to '{}'", BStr::new(path));
+        let text = format_args!("Failed to connect to '{}'", Verbatim::new(path));
         exchange.request.log_error::<ProxyFdpass>(Level::Error, 1152, errno, text);
         500u16
     })?;
     let flusher = exchange.worker.parameters.flusher.as_deref().unwrap_or(FLUSHER);
     let request = &mut *exchange.request;
     if flusher != FLUSHER {
-        let name = BStr::new(flusher);
+        let name = Verbatim::new(flusher);
         let text = format_args!("Unable to find configured flush provider '{name}'");
         request.log::<ProxyFdpass>(Level::Error, 1153, text);
         return Err(500);

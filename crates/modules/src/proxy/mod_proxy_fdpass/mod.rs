@@ -4,8 +4,8 @@
 
 mod forward;
 
-use bstr::BStr;
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::module::Module;
@@ -46,7 +46,7 @@ impl Scheme for Fd {
         let root = &request.engine.server.server_root;
         let path = path::below_root(root.as_os_str().as_encoded_bytes(), socket_path(url));
         let canonical = [PREFIX, &path.unwrap_or_default()].concat();
-        let shown = BStr::new(&canonical);
+        let shown = Verbatim::new(&canonical);
         let text = format_args!("set r->filename to proxy:{shown}");
         request.log::<ProxyFdpass>(Level::Debug, 1151, text);
         Ok(canonical)

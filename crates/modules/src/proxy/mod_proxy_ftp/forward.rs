@@ -2,9 +2,9 @@
 //!
 //! Source: `proxy_ftp_handler`.
 
-use bstr::BStr;
 use rt::{ConnectError, Stream};
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
@@ -60,7 +60,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
 /// Looks the server's name up, and refuses those of ProxyBlock.
 async fn find(exchange: &mut Exchange<'_>) -> Result<(), u16> {
     let place = backend::place(exchange)?;
-    let url = BStr::new(exchange.url);
+    let url = Verbatim::new(exchange.url);
     let line = format_args!("connecting {url} to {place}");
     exchange.request.log::<ProxyFtp>(Level::Debug, 1036, line);
     let host = String::from_utf8_lossy(&place.host);

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bstr::BStr;
 use bytes::Bytes;
 use rt::{Deadline, Stream};
 use server::body::{Body, BodyStream, Chunk};
 use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::module::Module;
 use wire::ftp::{ListingWriter, Unreadable};
@@ -130,7 +130,7 @@ impl Transfer {
         while let Some((used, written)) = writer.write(rest, &mut out) {
             rest = rest.get(used..).unwrap_or_default();
             if let Err(Unreadable(line)) = written {
-                let line = BStr::new(&line);
+                let line = Verbatim::new(&line);
                 let text = format_args!("proxy_ftp: could not parse line {line}");
                 let server = &self.engine.server;
                 server.log_connection(&self.client, ProxyFtp::FILE, Level::Warn, 1034, text);

@@ -1,6 +1,7 @@
 //! A check of a worker. Source: `hc_check_tcp`, `hc_check_http`, `hc_check_cping`,
 //! `create_hcheck_req`.
 
+use server::errorlog::Verbatim;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,7 +158,7 @@ fn request(worker: &Worker, method: Method) -> Option<(&'static str, Vec<u8>)> {
         }
         text.extend_from_slice(&uri);
     }
-    let (host, port) = (bstr::BStr::new(&worker.target.host), worker.target.port_number());
+    let (host, port) = (Verbatim::new(&worker.target.host), worker.target.port_number());
     text.extend_from_slice(format!(" {protocol}\r\nHost: {host}:{port}\r\n\r\n").as_bytes());
     Some((name, text))
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bstr::BStr;
 use rt::Handle;
 use server::engine::Engine;
+use server::errorlog::Verbatim;
 use server::host::{Host, Server};
 use server::log::Level;
 use server::module::Module;
@@ -110,7 +110,7 @@ async fn check(
     worker: Arc<Worker>,
     timeout: Duration,
 ) {
-    let name = BStr::new(&worker.name);
+    let name = Verbatim::new(&worker.name);
     let log = |level, number, text: std::fmt::Arguments<'_>| {
         server.log_host(&host, ProxyHcheck::FILE, level, number, text);
     };

@@ -1,7 +1,7 @@
 //! Why a request has no response of the backend, in Apache's words.
 
-use bstr::BStr;
 use rustix::io::Errno;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use wire::response::Fault;
 
@@ -33,7 +33,7 @@ pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
 /// The backend did not take the request in time.
 pub(super) fn not_taken(exchange: &Exchange<'_>) -> u16 {
     let place = Place::of(exchange.worker);
-    let host = BStr::new(&exchange.worker.target.host);
+    let host = Verbatim::new(&exchange.worker.target.host);
     let peer = exchange.request.useragent_addr.ip();
     let text = format_args!("pass request body failed to {place} ({host})");
     exchange.request.log_error::<Proxy>(Level::Error, 1084, Errno::TIMEDOUT, text);
@@ -59,8 +59,8 @@ pub(super) fn refuse(exchange: &mut Exchange<'_>, found: &Fault) -> u16 {
     match found.log_number() {
         898 => return fault::answer::<ProxyHttp>(request, found.status(), &found.to_string()),
         number => {
-            let uri = BStr::new(&request.resource.uri);
-            let method = BStr::new(&request.head.method_name);
+            let uri = Verbatim::new(&request.resource.uri);
+            let method = Verbatim::new(&request.head.method_name);
             let text = format_args!("{found} returned by {uri} ({method})");
             request.log::<ProxyHttp>(Level::Error, number, text);
         }

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::io;
 
-use bstr::BStr;
 use rt::Pooled;
 use rustix::io::Errno;
+use server::errorlog::Verbatim;
 use server::errors;
 use server::hooks::Verdict;
 use server::log::Level;
@@ -165,7 +165,7 @@ fn check_coding(request: &mut Request) -> Result<(), u16> {
     if coding.eq_ignore_ascii_case(b"chunked") {
         return Ok(());
     }
-    let shown = BStr::new(coding);
+    let shown = Verbatim::new(coding);
     let text = format_args!("{shown} Transfer-Encoding is not supported");
     request.log::<ProxyHttp>(Level::Error, 1093, text);
     request.keep(errors::EndsConnection);

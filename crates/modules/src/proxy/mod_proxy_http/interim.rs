@@ -1,7 +1,7 @@
 //! Interim responses of the backend (RFC 9110 section 15.2). Source:
 //! `ap_proxy_http_process_response`, `ap_send_interim_response`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use wire::chars::{is_field_value, is_token_string};
 use wire::response::ResponseHead;
@@ -42,7 +42,7 @@ fn is_forwarded(exchange: &mut Exchange<'_>, status: u16) -> bool {
     let is_strict = policy.is_some_and(|policy| policy.eq_ignore_ascii_case(b"RFC"));
     if let Some(policy) = policy.filter(|_| !is_strict) {
         if !policy.eq_ignore_ascii_case(b"Suppress") {
-            let policy = BStr::new(policy);
+            let policy = Verbatim::new(policy);
             let text = format_args!("undefined proxy interim response policy ({policy})");
             request.log::<ProxyHttp>(Level::Warn, 1108, text);
         }

@@ -1,5 +1,6 @@
 //! The fields of a request to the backend. Source: `open_stream` (h2_proxy_session.c).
 
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::{Proxied, Request};
 use wire::Table;
@@ -69,8 +70,7 @@ impl RequestHead {
 
 /// A request of HTTP/0.9 or 1.0 may have no `Host`.
 fn forced_host(request: &Request) -> &[u8] {
-    let (host, uri) =
-        (bstr::BStr::new(request.host.name()), bstr::BStr::new(&request.resource.uri));
+    let (host, uri) = (Verbatim::new(request.host.name()), Verbatim::new(&request.resource.uri));
     let text = format_args!(
         "incoming HTTP/0.9 request (with no Host header) and preserve host set, forcing hostname \
          to be {host} for uri {uri}"

@@ -1,8 +1,8 @@
 //! What a program lets this server respond with instead of its own body: a file, or another
 //! resource. Source: `pass_response`, `scgi_request_status`.
 
-use bstr::BStr;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::request::{FileKind, Request};
@@ -58,7 +58,7 @@ fn take(request: &mut Request, name: &[u8], suits: impl Fn(&[u8]) -> bool) -> Op
 }
 
 async fn redirect(request: &mut Request, uri: &[u8]) -> Verdict {
-    let shown = BStr::new(uri);
+    let shown = Verbatim::new(uri);
     request.log::<ProxyScgi>(Level::Debug, 862, format_args!("Internal redirect to {shown}"));
     request.response.status_line = None;
     to_local(request, uri).await
@@ -66,7 +66,7 @@ async fn redirect(request: &mut Request, uri: &[u8]) -> Verdict {
 
 /// Responds with a file, whose fields are not those of the response.
 async fn send_file(request: &mut Request, name: &[u8]) -> Verdict {
-    let shown = BStr::new(name);
+    let shown = Verbatim::new(name);
     request.log::<ProxyScgi>(Level::Debug, 863, format_args!("File subrequest to {shown}"));
     let mut sub = Box::new(subrequest::lookup_file(request, name).await);
     let (status, kind) = (sub.response.status, sub.resource.file.kind);

@@ -1,6 +1,6 @@
 //! The head of a uwsgi server's response. Source: `uwsgi_response`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::errors::EndsConnection;
 use server::log::Level;
 use server::request::Request;
@@ -70,7 +70,8 @@ fn count_status_line(exchange: &Exchange<'_>, received: &[u8]) {
 
 /// Logs why a head can't be used; returns the status of the response.
 fn refused(request: &Request, fault: &Fault) -> u16 {
-    let (uri, method) = (BStr::new(&request.resource.uri), BStr::new(&request.head.method_name));
+    let (uri, method) =
+        (Verbatim::new(&request.resource.uri), Verbatim::new(&request.head.method_name));
     let text = format_args!("{fault} returned by {uri} ({method})");
     request.log::<ProxyUwsgi>(Level::Error, fault.log_number(), text);
     fault.status()

@@ -1,6 +1,6 @@
 //! The variables that a uwsgi server gets. Source: `uwsgi_handler`, `uwsgi_send_headers`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::uri::{Slashes, unescape_url};
@@ -24,7 +24,7 @@ pub(super) fn add_path_info(exchange: &mut Exchange<'_>) -> Result<(), u16> {
     let (origin, path) = url.split_at_checked(at).unwrap_or((url, b""));
     let mut path = path.to_vec();
     if unescape_url(&mut path, Slashes::Forbid).is_err() {
-        let url = BStr::new(url);
+        let url = Verbatim::new(url);
         let text = format_args!("unable to decode uwsgi uri: {url}");
         request.log::<ProxyUwsgi>(Level::Error, 10100, text);
         return Err(500);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
@@ -91,8 +91,8 @@ fn protocol(exchange: &mut Exchange<'_>) -> Result<Vec<u8>, u16> {
     if asked.is_some_and(|asked| allows(own, asked)) {
         return Ok(own.to_vec());
     }
-    let (url, shown) = (BStr::new(exchange.url), BStr::new(own));
-    let asked = BStr::new(asked.unwrap_or(b"missing"));
+    let (url, shown) = (Verbatim::new(exchange.url), Verbatim::new(own));
+    let asked = Verbatim::new(asked.unwrap_or(b"missing"));
     let text = format_args!(
         "require upgrade for URL {url} (Upgrade header is {asked}, expecting {shown})"
     );

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::{Lent, Request};
 
@@ -21,8 +22,9 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
     if !dir.enabled.or(false) {
         return None;
     }
-    let uri = bstr::BString::from(request.resource.uri.clone());
-    if !is_included(&dir, &uri) {
+    let uri = request.resource.uri.clone();
+    let uri = Verbatim::new(&uri);
+    if !is_included(&dir, &request.resource.uri) {
         let message = format_args!("excluded by configuration for: {uri}");
         request.log::<Session>(Level::Debug, 1814, message);
         return None;
@@ -85,7 +87,7 @@ fn find(request: &Request, name: &[u8]) -> Option<Shared> {
 async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shared> {
     let mut values = Values::default();
     let Ok(stored) = (store.read)(request, &name).get().await else {
-        let uri = bstr::BStr::new(&request.resource.uri);
+        let uri = Verbatim::new(&request.resource.uri);
         let message = format_args!("error while loading the session, session not loaded: {uri}");
         request.log::<Session>(Level::Error, 1816, message);
         return None;
@@ -99,7 +101,7 @@ async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shar
         match decoded {
             Ok(text) => coding::decode(&text, &mut values),
             Err(()) => {
-                let uri = bstr::BStr::new(&request.resource.uri);
+                let uri = Verbatim::new(&request.resource.uri);
                 let message =
                     format_args!("error while decoding the session, session not loaded: {uri}");
                 request.log::<Session>(Level::Error, 1817, message);

@@ -3,6 +3,7 @@
 //! Source: `session_output_filter`, `ap_session_save`.
 
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
 use server::request::Request;
@@ -54,7 +55,8 @@ fn take_field(request: &mut Request, name: &[u8], values: &Shared) {
 }
 
 async fn save(request: &mut Request, dir: &Dir, values: &Shared) {
-    let uri = bstr::BString::from(request.resource.uri.clone());
+    let uri = request.resource.uri.clone();
+    let uri = Verbatim::new(&uri);
     let now_us = i64::try_from(request.engine.handle.clock().wall_us()).unwrap_or(i64::MAX);
     let mut draft = {
         let mut values = values.borrow_mut();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::{Replace, Setting};
@@ -117,7 +118,7 @@ fn cipher_of(request: &Request, dir: &Dir) -> Result<Cipher, ()> {
         None => Ok(Cipher::Aes256),
         Some(Ok(cipher)) => Ok(*cipher),
         Some(Err(name)) => {
-            let name = bstr::BStr::new(name);
+            let name = Verbatim::new(name);
             let message = format_args!(
                 "cipher '{name}' not recognised by crypto driver. session encryption not possible, \
                  options: 3des192, aes128, aes192, aes256"

@@ -7,8 +7,8 @@ mod rows;
 
 use std::fmt;
 
-use bstr::BStr;
 use server::directive::Row;
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
@@ -120,7 +120,7 @@ fn write(request: &mut Request, draft: Draft) -> Pending<'_, Result<Option<Vec<u
         }
         request.response.headers_out.add(b"Cache-Control", b"no-cache, private");
         let Some(user) = request.user.clone() else {
-            let uri = BStr::new(&request.resource.uri);
+            let uri = Verbatim::new(&request.resource.uri);
             let text = format_args!(
                 "peruser sessions can only be saved if a user is logged in, session not saved: \
                  {uri}"

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use server::connection_info::TlsFacts;
 use server::directive::{Fault, Target};
+use server::errorlog::Verbatim;
 use server::expr;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::log::Level;
@@ -166,7 +167,7 @@ fn meets_requirements(own: Bound<'_, Ssl>, request: &mut Request) -> Result<Verd
 }
 
 fn log_failure(request: &Request, expression: &str) {
-    let file = bstr::BStr::new(&request.resource.filename);
+    let file = Verbatim::new(&request.resource.filename);
     let client = request.useragent_addr.ip().to_canonical();
     let why =
         format_args!("Access to {file} denied for {client} (requirement expression not fulfilled)");
@@ -179,7 +180,7 @@ fn forbid(request: &mut Request, number: u32, why: &str) -> Step<'static> {
 }
 
 fn forbidden(request: &mut Request, number: u32, why: &str) -> Verdict {
-    let file = bstr::BStr::new(&request.resource.filename);
+    let file = Verbatim::new(&request.resource.filename);
     let why = format_args!("access to {file} failed, reason: {why}");
     request.log::<Ssl>(Level::Error, number, why);
     request.notes.set(FORBIDDEN, b"1");

@@ -2,6 +2,7 @@
 //! besides the host of its handshake (`ssl_hook_ReadReq`, CVE-2025-23048).
 
 use server::connection_info::{ConnectionInfo, TlsFacts};
+use server::errorlog::Verbatim;
 use server::host::{Host, Server as Served};
 use server::request::Request;
 use tls::sessions::context;
@@ -139,7 +140,7 @@ pub fn admit(
         Some(name) => format!("Hostname {name} provided via SNI"),
         None => "Hostname (default host as no SNI was provided)".to_owned(),
     };
-    let asked = bstr::BStr::new(host.name());
+    let asked = Verbatim::new(host.name());
     let message =
         format!("{told} and hostname {asked} provided via HTTP have no compatible SSL setup");
     Err(refusal(421, 2032, message, ""))

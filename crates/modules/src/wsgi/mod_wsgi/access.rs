@@ -7,8 +7,9 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 use server::directive::{Fault, Target as Place};
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
@@ -65,7 +66,7 @@ async fn ask(
     let handle = bound.server.runtime.0.0.clone();
     let Some(runtime) = handle.get() else { return Err(Failed) };
     converse(request, runtime, &application, &head).await.map_err(|why| {
-        let file = BStr::new(&script.path);
+        let file = Verbatim::new(&script.path);
         request.log::<Wsgi>(Level::Error, 0, format_args!("{why}: {file}"));
         Failed
     })
@@ -102,7 +103,7 @@ pub(super) fn check<'r>(bound: Bound<'r, Wsgi>, request: &'r mut Request) -> Ste
             Ok(answer) if answer == b"yes" => Verdict::Ok,
             Ok(answer) if answer == NONE => Verdict::Declined,
             Ok(_) => {
-                let file = BStr::new(&request.resource.filename);
+                let file = Verbatim::new(&request.resource.filename);
                 let text = format_args!("Client denied by server configuration: '{file}'.");
                 request.log::<Wsgi>(Level::Error, 0, text);
                 Verdict::Status(403)
@@ -210,7 +211,8 @@ impl Requirement for Groups {
             match groups.any(|group| self.0.iter().any(|wanted| wanted == group)) {
                 true => Authz::Granted,
                 false => {
-                    let (user, file) = (BStr::new(&user), BStr::new(&request.resource.filename));
+                    let (user, file) =
+                        (Verbatim::new(&user), Verbatim::new(&request.resource.filename));
                     let text = format_args!(
                         "Authorization of user '{user}' to access '{file}' failed. User is not \
                          a member of designated groups."

@@ -2,9 +2,9 @@
 //!
 //! Source: `wsgi_hook_handler`, `wsgi_execute_remote`, `wsgi_transfer_response`
 
-use bstr::BStr;
 use bytes::Bytes;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
@@ -80,7 +80,7 @@ async fn respond(
     if let Some(daemon) = &group.daemon
         && has_long_field(&response, daemon)
     {
-        let name = BStr::new(&target.process_group);
+        let name = Verbatim::new(&target.process_group);
         return Err(refuse(request, 500, &format!("{TRUNCATED} '{name}'")));
     }
     let length = put(request, &response, is_daemon);
@@ -203,7 +203,7 @@ pub(super) async fn open(
 
 /// Logs why a request can't be given to a worker; returns the status.
 pub(super) fn unavailable(request: &Request, target: &Target, error: &Unavailable) -> u16 {
-    let name = BStr::new(&target.process_group);
+    let name = Verbatim::new(&target.process_group);
     let text = format!("Unable to connect to WSGI daemon process '{name}': {error}");
     match error {
         Unavailable::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => {
@@ -215,7 +215,7 @@ pub(super) fn unavailable(request: &Request, target: &Target, error: &Unavailabl
 
 /// Logs why there is no response; returns the status.
 fn failed(request: &Request, target: &Target, broken: &Broken) -> u16 {
-    let name = BStr::new(&target.process_group);
+    let name = Verbatim::new(&target.process_group);
     match broken {
         Broken::Queued => {
             let text = format!("Timeout before daemon process '{name}' took the request");

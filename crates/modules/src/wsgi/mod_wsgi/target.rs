@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bstr::BStr;
 use server::core::OptionFlags;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::{FileKind, PathInfoUse, Request};
 
@@ -34,7 +34,7 @@ pub(super) struct Target {
 ///
 /// Source: `wsgi_log_script_error`
 pub(super) fn refuse(request: &Request, status: u16, text: &str) -> u16 {
-    let file = BStr::new(&request.resource.filename);
+    let file = Verbatim::new(&request.resource.filename);
     request.log::<Wsgi>(Level::Error, 0, format_args!("{text}: {file}"));
     status
 }
@@ -72,7 +72,7 @@ pub(super) fn check_request(bound: Bound<'_, Wsgi>, request: &Request) -> Result
     }
     if let Some(coding) = request.head.headers_in.get(b"Transfer-Encoding") {
         if !coding.eq_ignore_ascii_case(b"chunked") {
-            let coding = BStr::new(coding);
+            let coding = Verbatim::new(coding);
             let text = format!(
                 "Unexpected value for Transfer-Encoding of '{coding}' supplied. Only 'chunked' \
                  supported."
@@ -161,7 +161,7 @@ impl Target {
         request: &Request,
         runtime: &'r Runtime,
     ) -> Result<&'r Group, u16> {
-        let name = BStr::new(&self.process_group);
+        let name = Verbatim::new(&self.process_group);
         let restricted = &bound.dir.restricted;
         if !restricted.is_empty() && !restricted.contains(&self.process_group) {
             let text = format!(

@@ -49,21 +49,33 @@ fn note_names(registry: &Registry, text: &[u8]) {
     }
 }
 
+/// Whether a condition holds for a request.
+///
+/// # Errors
+/// As [`holds_at`].
+pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, Stop> {
+    holds_at(expr, "", request)
+}
+
 /// Whether the condition of a section holds for a request. One that can't be evaluated does not
 /// (`ap_if_walk`); beyond a limit that Apache does not have, the client could choose that, and it
 /// is a 500.
 ///
 /// # Errors
 /// That status, or [`Stop::Later`] if a match has to be made first.
-pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, Stop> {
+pub fn holds_at(expr: &Expr, place: &str, request: &mut Request) -> Result<bool, Stop> {
     let why = match condition(expr, request, &mut Backrefs::new())? {
         Ok(holds) => return Ok(holds),
         // Such matches are already logged.
         Err(EvalError::Undecided) => return Err(Stop::Status(500)),
         Err(why) => why,
     };
-    let text = format!("Failed to evaluate <If > condition: {why}");
-    request.log_core(Level::Error, 39, &text, None);
+    if !place.is_empty() {
+        let text = format_args!("Evaluation of expression from {place} failed: {why}");
+        request.log_as("core.c", Level::Error, 0, text);
+    }
+    let text = format_args!("Failed to evaluate <If > condition: {why}");
+    request.log_as("core.c", Level::Error, 39, text);
     if why == EvalError::TooLong { Err(Stop::Status(500)) } else { Ok(false) }
 }
 

@@ -5,11 +5,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use crate::config::core::{AllowOverride, Links};
 use crate::config::section::{Matches, Section};
 use crate::engine::plan::Layer;
+use crate::errorlog::Verbatim;
 use crate::explain::{self, Unread};
-use crate::files::path;
+use crate::files::path::{self, StatError};
 use crate::log::Level;
 use crate::phases::matching::{Stop, certain};
 use crate::phases::walk::entered::{Entered, Way};
@@ -35,7 +38,7 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
     };
     if full.len() >= PATH_LIMIT {
         // The system refuses the whole path, regardless of its components.
-        request.log_core(Level::Error, 36, "access failed, the path is too long", None);
+        log_failed(request, &full, Errno::NAMETOOLONG);
         return Err(Stop::Status(403));
     }
     let mut here = Vec::with_capacity(full.len() + 1);
@@ -59,6 +62,25 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
             Err(stop)
         }
     }
+}
+
+/// The name up to its last slash.
+fn folder_of(file: &[u8]) -> &[u8] {
+    let end = file.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    file.get(..end).unwrap_or_default()
+}
+
+fn log_failed(request: &Request, file: &[u8], errno: Errno) {
+    let (uri, file) = (Verbatim::new(&request.resource.uri), Verbatim::new(file));
+    if errno == Errno::ACCESS {
+        let why = format_args!(
+            "access to {uri} denied (filesystem path '{file}') because search permissions are \
+             missing on a component of the path"
+        );
+        return request.log_core_error(Level::Error, 35, errno, why);
+    }
+    let why = format_args!("access to {uri} failed (filesystem path '{file}')");
+    request.log_core_error(Level::Error, 36, errno, why);
 }
 
 /// The state of the walk.
@@ -252,31 +274,33 @@ impl Walk {
                 self.found = info;
                 Ok(info.kind)
             }
-            Err(path::StatError::Missing) if self.is_dangling(request) => {
-                let why = "Symbolic link not allowed or link target not accessible";
-                request.log_core(Level::Error, 37, why, Some(&self.here));
-                Err(403)
-            }
-            Err(path::StatError::Missing) => {
-                self.found = FileInfo::default();
-                Ok(FileKind::None)
-            }
-            Err(path::StatError::SymlinkForbidden) => {
-                let why = "Symbolic link not allowed or link target not accessible";
-                request.log_core(Level::Error, 37, why, Some(&self.here));
-                Err(403)
-            }
-            Err(path::StatError::Denied) => {
-                let why = "access denied because search permissions are missing on a component \
-                           of the path";
-                request.log_core(Level::Error, 35, why, Some(&self.here));
-                Err(403)
-            }
-            Err(path::StatError::Other) => {
-                request.log_core(Level::Error, 36, "access failed", Some(&self.here));
-                Err(403)
-            }
+            Err(error) => self.cannot_stat(request, error),
         }
+    }
+
+    fn cannot_stat(&mut self, request: &Request, error: StatError) -> Result<FileKind, u16> {
+        if error == StatError::SymlinkForbidden || self.is_dangling(request) {
+            let why = "Symbolic link not allowed or link target not accessible";
+            // Beside the file of its request, Apache looks at a link alone, unless it dangles.
+            let main = request.main.as_deref().map(|main| main.filename.as_slice());
+            let prev = request.prev.as_deref().map(|prev| prev.resource.filename.as_slice());
+            let own = folder_of(&self.here);
+            let is_beside = main.or(prev).is_some_and(|known| folder_of(known) == own);
+            let is_alone = is_beside && error == StatError::SymlinkForbidden;
+            let number = if is_alone { 32 } else { 37 };
+            request.log_core(Level::Error, number, why, Some(&self.here));
+            return Err(403);
+        }
+        let errno = match error {
+            StatError::Missing => {
+                self.found = FileInfo::default();
+                return Ok(FileKind::None);
+            }
+            StatError::Denied => Errno::ACCESS,
+            _ => rustix::fs::stat(path::as_path(&self.here)).err().unwrap_or(Errno::IO),
+        };
+        log_failed(request, &self.here, errno);
+        Err(403)
     }
 
     /// Whether the path so far is a dangling symbolic link.

@@ -141,7 +141,10 @@ fn condition_holds(
     if condition.is_else && *is_chain_over {
         return Ok(false);
     }
-    let holds = condition.holds.as_ref().map_or(Ok(true), |expr| expr::holds(expr, request))?;
+    let holds = match &condition.holds {
+        Some(expr) => expr::holds_at(expr, &condition.place, request)?,
+        None => true,
+    };
     *is_chain_over = holds;
     Ok(holds)
 }

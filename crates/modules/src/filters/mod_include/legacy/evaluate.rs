@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::pin::Pin;
 
-use bstr::BStr;
 use conf::expr::Backrefs;
 use pcre::{Captures, Matched, Regex};
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::{matching, subrequest};
 use wire::Method;
@@ -106,7 +106,7 @@ impl Evaluation<'_, '_> {
     async fn matches(&mut self, subject: &[u8], pattern: &[u8]) -> bool {
         let page = &mut *self.page;
         let Ok(regex) = Regex::new(pattern, pcre::Flags::default()) else {
-            let shown = BStr::new(pattern);
+            let shown = Verbatim::new(pattern);
             let text = format_args!("unable to compile pattern \"{shown}\"");
             page.log(Level::Error, 2667, text);
             return true;
@@ -136,7 +136,7 @@ impl Evaluation<'_, '_> {
         let sub = subrequest::lookup_uri(&mut self.page.request, &uri, Method::GET).await;
         let may = sub.response.status < 400;
         if !may {
-            let shown = BStr::new(&uri);
+            let shown = Verbatim::new(&uri);
             let why = format_args!("The tested subrequest -A \"{shown}\" returned an error code.");
             self.page.log(Level::Debug, 1336, format_args!("mod_include: {why}"));
         }

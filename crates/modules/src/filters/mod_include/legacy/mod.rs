@@ -6,7 +6,7 @@ mod evaluate;
 mod token;
 mod tree;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 
 use super::page::Page;
@@ -32,7 +32,7 @@ impl Invalid {
     }
 
     fn log(self, page: &Page<'_>, condition: &[u8]) {
-        let (condition, file) = (BStr::new(condition), page.file());
+        let (condition, file) = (Verbatim::new(condition), page.file());
         let text = match self.kind {
             Kind::Expression => format!("Invalid expression \"{condition}\" in file {file}"),
             Kind::Unopened => format!("Unmatched ')' in \"{condition}\" in file {file}"),

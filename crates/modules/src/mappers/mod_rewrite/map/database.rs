@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -91,7 +91,7 @@ impl DatabaseMap {
                 request.log::<Rewrite>(Level::Error, 2963, format_args!("{text}"));
             }
             Err(Failure::Query(why)) => {
-                let key = BStr::new(key);
+                let key = Verbatim::new(key);
                 let text = format_args!("rewritemap: error {why} querying for {key}");
                 request.log::<Rewrite>(Level::Error, 657, text);
             }

@@ -10,7 +10,8 @@ const CLEAR: usize = 256;
 const BITS_MIN: u32 = 9;
 const BITS_MAX: u32 = 16;
 
-/// Decompresses at most `limit` bytes and a word; empty if the data is wrong.
+/// Decompresses at most `limit` bytes and a word, up to the first code that can't be; nothing if
+/// that begins the data.
 pub(super) fn unpack(packed: &[u8], limit: usize) -> Vec<u8> {
     let [_, _, flags, data @ ..] = packed else { return Vec::new() };
     let (most_bits, is_block_mode) = (u32::from(flags & 0x1f), flags & 0x80 != 0);
@@ -40,7 +41,8 @@ pub(super) fn unpack(packed: &[u8], limit: usize) -> Vec<u8> {
         let free = first_free + table.len();
         let is_new = code == free;
         if code > free {
-            return Vec::new();
+            // gzip(1) writes what precedes the fault.
+            return out;
         }
         // A code that is not in the table yet is the word before and its own first byte.
         let mut word = expand(if is_new { previous } else { code }, first_free, &table);
@@ -135,6 +137,7 @@ mod tests {
         assert_eq!(unpack(b"\x1f\x9d\x90", 100), b"");
         assert_eq!(unpack(b"\x1f\x9d\xff\0\0\0", 100), b"");
         assert_eq!(unpack(b"\x1f\x9d\x90\xff\xff\xff", 100), b"");
+        assert_eq!(unpack(b"\x1f\x9d\x90abc", 100), b"a");
         // As compress(1) packs "aaaaaaaa": a, 257, 258, and what is left.
         let packed = b"\x1f\x9d\x90\x61\x02\x0a\x0c";
         assert_eq!(unpack(packed, 100), b"aaaaaa");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bstr::BStr;
 use conf::values::{Unit, timeout};
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -187,7 +187,7 @@ fn add(request: &Request, balancer: &Balancer, url: &[u8]) -> Result<(), u16> {
             NotAdded::NoPlace => 10164,
             NotAdded::Invalid => 10163,
         };
-        let (name, url) = (BStr::new(&balancer.name), BStr::new(url));
+        let (name, url) = (Verbatim::new(&balancer.name), Verbatim::new(url));
         let text = format_args!("{name}: failed to add worker {url}");
         request.log::<ProxyBalancer>(Level::Error, number, text);
         400

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use server::body::Body;
 use server::discard::discard_body;
+use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
@@ -66,9 +67,9 @@ async fn respond(request: &mut Request) -> Verdict {
         Err(status) => return Verdict::Status(status),
     };
     if !form::has_own_referer(request) {
-        let name = bstr::BStr::new(request.server_name());
+        let name = Verbatim::new(request.server_name());
         let referer = request.head.headers_in.get(b"Referer").map_or(&b"(null)"[..], |own| own);
-        let referer = bstr::BStr::new(referer);
+        let referer = Verbatim::new(referer);
         let text = "ignoring params in balancer-manager cross-site access";
         let text = format_args!("{text} {name}: {referer}");
         request.log::<ProxyBalancer>(Level::Error, 10187, text);

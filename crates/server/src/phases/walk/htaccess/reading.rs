@@ -9,6 +9,7 @@ use conf::{Arg, Diagnostic, Severity, Span};
 use messages::Message;
 use regular::looks::Looks;
 use rt::Work;
+use rustix::io::Errno;
 
 use super::Key;
 use super::kept::Kept;
@@ -18,6 +19,7 @@ use crate::config::build::Build;
 use crate::config::context::{Override, Places};
 use crate::config::host::{Host, Server};
 use crate::config::section::{Lifetime, Section};
+use crate::errorlog::Verbatim;
 use crate::files::path;
 use crate::log::Level;
 use crate::request::{FileInfo, Request};
@@ -299,10 +301,22 @@ fn text_of(file: &[u8], info: FileInfo) -> Option<Vec<u8>> {
 }
 
 pub(super) fn unreadable(request: &mut Request, file: &[u8]) -> u16 {
-    let why = "pcfg_openfile: unable to check htaccess file, ensure it is readable and that its \
-               directory is executable";
-    let file = String::from_utf8_lossy(file).into_owned();
-    request.log_core(Level::Crit, 529, &format!("{file} {why}"), None);
+    let opened = regular::open(path::as_path(file));
+    let error = opened.err().and_then(|error| error.raw_os_error());
+    let errno = error.map_or(Errno::FBIG, Errno::from_raw_os_error);
+    let end = file.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let directory = Verbatim::new(file.get(..end).unwrap_or_default());
+    let file = Verbatim::new(file);
+    if errno == regular::NOT_REGULAR {
+        let server = &request.engine.server;
+        let why = format_args!("Access to file {file} denied by server: not a regular file");
+        server.log("core.c", Level::Error, 554, why);
+    }
+    let why = format_args!(
+        "{file} pcfg_openfile: unable to check htaccess file, ensure it is readable and that \
+         '{directory}' is executable"
+    );
+    request.log_core_error(Level::Crit, 529, errno, why);
     403
 }
 

@@ -22,6 +22,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use server::build::Build;
 use server::directive::Fault;
+use server::errorlog::Verbatim;
 use server::host::{Host, Server};
 use server::request::Request;
 
@@ -143,7 +144,7 @@ impl MapProgram {
 
     fn could_not_start(&self, errno: Errno) -> String {
         let (number, path) =
-            (errno.raw_os_error(), bstr::BStr::new(self.path.as_os_str().as_bytes()));
+            (errno.raw_os_error(), Verbatim::new(self.path.as_os_str().as_bytes()));
         let cause = nix::errno::Errno::from_raw(number).desc();
         format!(
             "({number}){cause}: AH00654: mod_rewrite: could not start RewriteMap program {path}"

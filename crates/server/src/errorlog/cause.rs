@@ -1,0 +1,39 @@
+//! Why an operation failed, as a line says it before its message (`apr_strerror`).
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+/// The cause of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The system's error.
+    System(Errno),
+    /// A file or connection ended.
+    End,
+    /// No address belongs to a name (EAI_NONAME).
+    UnknownName,
+    /// An address is of another family (EAI_ADDRFAMILY).
+    OtherFamily,
+}
+
+impl From<Errno> for Cause {
+    fn from(error: Errno) -> Cause {
+        Cause::System(error)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::System(error) => {
+                let text = std::io::Error::from(*error).to_string();
+                let text = text.split(" (os error").next().unwrap_or_default();
+                write!(f, "({}){text}", error.raw_os_error())
+            }
+            Cause::End => f.write_str("(70014)End of file found"),
+            Cause::UnknownName => f.write_str("(EAI 2)Name or service not known"),
+            Cause::OtherFamily => f.write_str("(EAI 9)Address family for hostname not supported"),
+        }
+    }
+}
