@@ -1,4 +1,5 @@
 //! Threads that compete for the words of a region: no wakeup is lost.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -56,9 +57,9 @@ fn a_thread_that_is_woken_for_nothing_does_not_sleep_on() {
     });
 }
 
-/// A loop that waits for room is told when there is room.
+/// A loop that waits for room is woken when there is room.
 #[test]
-fn a_loop_that_waits_for_room_is_told() {
+fn a_loop_that_waits_for_room_is_woken() {
     const PIECES: u64 = 3000;
     let region = region();
     let (slot, filling) = region.fill(0).unwrap();
