@@ -32,8 +32,8 @@ pub struct Keeper {
 impl Keeper {
     /// Fills in the credentials of requests:
     ///
-    /// - `@DIGEST USER:PASSWORD NAME=VALUE…@` is an answer to the last challenge. With `nonce=first`
-    ///   it is to the first one; other parameters have the value, or are left out with `-`.
+    /// - `@DIGEST USER:PASSWORD NAME=VALUE…@` answers the last challenge. With `nonce=first` it is
+    ///   the first one; other parameters have the value, or are left out with `-`.
     /// - `@COOKIES@` are all cookies; `@COOKIES N@` changes a bit of their byte N.
     pub fn fill(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(&bytes) else { return bytes };

@@ -4,7 +4,7 @@ use crate::choice::{Choice, quoted};
 use crate::random::Random;
 use crate::requests;
 use crate::rows::{self, BY_URI, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
-use crate::site::{Case, Content, File, Node, Site};
+use crate::site::{Case, Content, File, Node, Request, Site};
 use crate::{costly, features, identities, tree, usual};
 
 /// Sites that are served at once.
@@ -116,17 +116,22 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
         site.config.extend(joined(choice));
     }
     if choice.random.percent(15) {
-        let rule = costly::rule(choice);
-        if choice.random.percent(50) {
-            // Most sites refuse most requests for other reasons.
-            site.config.truncate(1);
-            site.files.retain(|file| !matches!(file.content, Content::Htaccess(_)));
-        }
-        let some = requests.iter_mut().step_by(LONG_EVERY);
-        some.for_each(|request| costly::lengthen(choice, request, &rule));
-        site.config.push(rule.node);
+        burden(choice, &mut site, &mut requests);
     }
     Case { site, requests }
+}
+
+/// Adds a rule whose pattern takes long, and what it is matched against.
+fn burden(choice: &mut Choice, site: &mut Site, requests: &mut [Request]) {
+    let rule = costly::rule(choice);
+    if choice.random.percent(50) {
+        // Most sites refuse most requests for other reasons.
+        site.config.truncate(1);
+        site.files.retain(|file| !matches!(file.content, Content::Htaccess(_)));
+    }
+    let some = requests.iter_mut().step_by(LONG_EVERY);
+    some.for_each(|request| costly::lengthen(choice, request, &rule));
+    site.config.push(rule.node);
 }
 
 /// What a host of TLS asks of clients, and what it says to those who speak HTTP.

@@ -237,8 +237,7 @@ fn decode(text: &[u8]) -> Login {
     }
 }
 
-/// What the providers say, if none has to wait for it: a repeated login costs no
-/// future.
+/// What the providers say, if none has to wait for it: a repeated login costs no future.
 fn ask_at_once(dir: &Dir, request: &mut Request, login: &Login) -> Option<Authn> {
     if dir.use_md5.or(false) {
         return None;

@@ -114,11 +114,7 @@ impl Build {
     ///
     /// # Errors
     /// As for [`Build::regex`].
-    pub fn regex_of_lines(
-        &self,
-        pattern: &[u8],
-        ignoring_case: bool,
-    ) -> Result<pcre::Regex, Fault> {
+    pub fn line_regex(&self, pattern: &[u8], ignoring_case: bool) -> Result<pcre::Regex, Fault> {
         let mut flags = self.regex_flags;
         flags.caseless |= ignoring_case;
         flags.dotall = false;

@@ -95,7 +95,7 @@ impl Request {
         (method, target.get(..end(target)).unwrap_or_default())
     }
 
-    /// What this request has kept as [`Lent`], one that it was redirected from, or the main request.
+    /// What this request, one that it was redirected from, or the main request has as [`Lent`].
     pub fn lent(&self) -> Option<Rc<dyn Any>> {
         let mut chain = std::iter::successors(Some(self), |request| request.prev.as_deref());
         chain.find_map(|request| {

@@ -73,7 +73,8 @@ pub struct Response {
     pub has_early_hints: bool,
 }
 
-/// What is told of a body before a filter sees any of it, as far as filters depend on that.
+/// What a handler announces of a body before a filter sees any of it, as far as filters depend on
+/// that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Told {
     /// Nothing but what a `Content-Length` among the fields says.

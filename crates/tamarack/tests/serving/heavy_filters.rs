@@ -1,4 +1,4 @@
-//! Filters that compute for long hold nobody up.
+//! Filters that compute for long hold no other clients up.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

@@ -31,7 +31,7 @@ pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
-const PING: u8 = 6;
+pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
@@ -219,7 +219,7 @@ fn a_small_head_that_expands_is_refused() {
 }
 
 #[test]
-fn responses_that_nobody_takes_are_not_made() {
+fn responses_that_no_client_takes_are_not_made() {
     let mut site = site("h2-window");
     let memory = Memory::of(&site);
     // The initial window is 0.

@@ -52,7 +52,7 @@ fn requests_beyond_the_limit_end_the_connection() {
 }
 
 #[test]
-fn acknowledgements_that_nobody_reads_are_bounded() {
+fn acknowledgements_that_no_client_reads_are_bounded() {
     let mut site = site("h2-unread");
     let memory = Memory::of(&site);
     let mut clients: Vec<_> = (0..20).map(|_| Http2::connect(&site)).collect();

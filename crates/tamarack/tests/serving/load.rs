@@ -103,7 +103,7 @@ fn ask_until(
             }
             other => seen.failed(format!("{other:?}")),
         }
-        // Leaves the CPUs to the server: what fails is at the change, not in the number of requests.
+        // Leaves the CPUs to the server: what fails does so at the change, however few requests.
         thread::sleep(Duration::from_millis(10));
     }
 }

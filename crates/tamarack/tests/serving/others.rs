@@ -13,7 +13,7 @@ const CLIENTS: usize = 16;
 /// The shortest time of measurement; a longer fault is measured to its end.
 const MEASURED: Duration = Duration::from_secs(2);
 /// The pause between a client's requests, which are not meant to cause load: far less than
-/// [`SLOWEST`], so that none of the clients misses a time in which the server stands still.
+/// [`SLOWEST`], so that none of the clients misses a time in which the server is stalled.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The limit for the slowest response, or [`TIMES`] the slowest without the fault.
 const SLOWEST: Duration = Duration::from_millis(100);

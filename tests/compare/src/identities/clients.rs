@@ -152,7 +152,7 @@ fn sent(choice: &mut Choice, request: &mut Request) {
         "httpd_username=alice&httpd_password=test&httpd_location=http%3a//y.test/%3fa%26b",
         "httpd_username=alice&httpd_password=wrong&httpd_location=/a.txt",
         "httpd_username=alice&httpd_password=wrong",
-        "httpd_username=nobody&httpd_password=test",
+        "httpd_username=nemo&httpd_password=test",
         "httpd_username=alice",
         "httpd_password=test",
         "httpd_username=&httpd_password=",

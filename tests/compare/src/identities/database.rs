@@ -89,12 +89,15 @@ pub fn permission(choice: &mut Choice, words: &str) -> Vec<Node> {
             "\"SELECT 1 WHERE %s = 'x'\"",
             "",
         ]),
-        Some("dbd-logout") => "\"UPDATE logins SET state = 'out' WHERE name = %s AND state = 'in'\"",
+        Some("dbd-logout") => {
+            "\"UPDATE logins SET state = 'out' WHERE name = %s AND state = 'in'\""
+        }
         _ => choice.one(&[
             GROUPS,
             GROUPS,
             GROUPS,
-            "\"SELECT CASE state WHEN 'in' THEN 'all' ELSE 'staff' END FROM logins WHERE name = %s\"",
+            "\"SELECT CASE state WHEN 'in' THEN 'all' ELSE 'staff' END FROM logins \
+             WHERE name = %s\"",
             "\"SELECT crew FROM groups WHERE name = %s AND %s IS NULL\"",
             "\"SELECT nope WHERE %s\"",
             "",

@@ -108,7 +108,7 @@ fn store(choice: &mut Choice, nodes: &mut Vec<Node>) {
     }
 }
 
-/// What else is said of sessions.
+/// Further directives about sessions.
 fn settings(choice: &mut Choice, nodes: &mut Vec<Node>) {
     if choice.random.percent(25) {
         // None is over before the last request.

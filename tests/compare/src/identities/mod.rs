@@ -1,5 +1,5 @@
-//! Sites with logins: by digest, form and password, from files, databases and caches, and what their
-//! clients send.
+//! Sites with logins: by digest, form and password, from files, databases and caches, and what
+//! their clients send.
 
 mod clients;
 mod database;

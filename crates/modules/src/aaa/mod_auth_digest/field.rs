@@ -131,8 +131,8 @@ mod tests {
     fn credentials_are_read_as_apache_does() {
         let (digits, nonce) = ("0".repeat(32), "n".repeat(NONCE_BYTES));
         let field = format!(
-            "digest USERNAME = \"a\\\"b\" , realm=r, nonce=\"{nonce}\" junk, uri=/x,response={digits}, \
-             qop=auth,nc=01, cnonce=c,unknown"
+            "digest USERNAME = \"a\\\"b\" , realm=r, nonce=\"{nonce}\" junk, uri=/x,\
+             response={digits}, qop=auth,nc=01, cnonce=c,unknown"
         );
         let Sent::Whole(found) = read(field.as_bytes()) else { panic!("complete") };
         assert_eq!((found.username.as_slice(), found.uri.as_slice()), (&b"a\"b"[..], &b"/x"[..]));

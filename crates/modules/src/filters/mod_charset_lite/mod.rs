@@ -81,7 +81,7 @@ fn adds_filters(charset: Bound<'_, CharsetLite>) -> bool {
 pub(super) enum Wanted {
     /// To translate the content.
     Translation(Translation),
-    /// To leave it as it is, since nobody knows a character set.
+    /// To leave it as it is, since one of the character sets is unknown.
     Unchanged,
 }
 

@@ -68,12 +68,10 @@ fn substitute(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let pattern = match (is_text, caseless) {
         (true, true) => Pattern::Caseless(from.to_ascii_lowercase()),
         (true, false) => Pattern::Text(from.to_vec()),
-        (false, _) => {
-            Pattern::Regex(cx.build().regex_of_lines(from, caseless).map_err(|fault| {
-                let message = format!("Substitute could not compile regex: {}", fault.message);
-                Fault { message, ..fault }.at(arg)
-            })?)
-        }
+        (false, _) => Pattern::Regex(cx.build().line_regex(from, caseless).map_err(|fault| {
+            let message = format!("Substitute could not compile regex: {}", fault.message);
+            Fault { message, ..fault }.at(arg)
+        })?),
     };
     let rule = Rule { pattern, replacement: to.to_vec(), flattens };
     Arc::make_mut(&mut cx.dir().rules.list).push(rule);

@@ -146,8 +146,8 @@ pub fn admit(
     Err(refusal(421, 2032, message, ""))
 }
 
-/// Whether the host that is asked verifies clients, by rules other than those of the handshake. Apache
-/// asks the client for a certificate then, as far as client and protocol can still do that.
+/// Whether the host that is asked verifies clients, by rules other than those of the handshake.
+/// Apache asks the client for a certificate then, as far as client and protocol can still do that.
 fn verifies_otherwise(asked: &Server, shaken: &Server) -> bool {
     let clients = |own: &Server| own.rules.0.as_ref().map(|rules| rules.clients);
     asked.verifies_clients() && clients(asked) != clients(shaken)

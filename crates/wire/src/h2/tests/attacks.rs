@@ -176,26 +176,3 @@ fn many_settings() {
     client.frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 1].repeat(33));
     assert_eq!(client.goaway(), Some(Code::ENHANCE_YOUR_CALM));
 }
-
-#[test]
-fn trailers_of_many_requests_together() {
-    let mut client = Client::new(Limits { heads_bytes: 2000, ..Limits::default() });
-    let long = "x".repeat(100);
-    for number in 0..6 {
-        client.request(number * 2 + 1, GET, false);
-        assert!(client.sent().is_empty());
-    }
-    let mut taken = 0;
-    for number in 0..6 {
-        client.request(number * 2 + 1, &[("a", &long), ("b", &long)], true);
-        taken += u32::from(client.sent().is_empty());
-    }
-    // Their heads take up more than the half.
-    assert!((1..6).contains(&taken), "{taken}");
-    // Once a request has been served, its trailers count no more.
-    client.server.release(1);
-    client.request(13, GET, false);
-    client.server.output.clear();
-    client.request(13, &[("a", &long)], true);
-    assert!(client.sent().is_empty());
-}
