@@ -286,7 +286,7 @@ impl Walk {
             let prev = request.prev.as_deref().map(|prev| prev.resource.filename.as_slice());
             let own = folder_of(&self.here);
             let is_beside = main.or(prev).is_some_and(|known| folder_of(known) == own);
-            let is_alone = is_beside && error == StatError::SymlinkForbidden;
+            let is_alone = is_beside && rustix::fs::stat(path::as_path(&self.here)).is_ok();
             let number = if is_alone { 32 } else { 37 };
             request.log_core(Level::Error, number, why, Some(&self.here));
             return Err(403);
