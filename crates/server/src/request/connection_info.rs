@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ pub struct ConnectionInfo {
     /// The identifier in log lines (`%{c}L`), created on first use.
     pub log_id: Cell<Option<[u8; 12]>>,
     /// The stream of a connection of HTTP/2: this is then the request's view of the connection.
-    pub stream: Option<u32>,
+    pub stream: Option<NonZeroU32>,
     /// What a proxy has reported about the connection before its first request.
     pub proxied: Option<Box<Proxied>>,
     /// Interim responses of the current request, as they are sent, that have not been sent yet.

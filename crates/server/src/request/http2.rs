@@ -1,5 +1,6 @@
 //! How a host speaks HTTP/2 (mod_http2). The connection acts on it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ pub struct Pushing {
     /// Whether the configuration of its directory declines them.
     pub is_declined: bool,
     /// The stream because of which its own response is pushed.
-    pub by: Option<u32>,
+    pub by: Option<NonZeroU32>,
 }
 
 impl Default for Http2 {

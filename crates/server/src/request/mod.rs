@@ -315,7 +315,7 @@ impl Request {
         let pushing = self.connection.pushing.get();
         let accepted: &[u8] = if pushing.is_accepted { b"on" } else { b"off" };
         let (pushed, on): (&[u8], _) = match pushing.by {
-            Some(by) => (b"PUSHED", digits.format(by).as_bytes()),
+            Some(by) => (b"PUSHED", digits.format(by.get()).as_bytes()),
             None => (b"", &b""[..]),
         };
         self.env.set(b"HTTP2", b"on");
@@ -323,7 +323,7 @@ impl Request {
         self.env.set(b"H2_PUSH", accepted);
         self.env.set(b"H2_PUSHED", pushed);
         self.env.set(b"H2_PUSHED_ON", on);
-        self.env.set(b"H2_STREAM_ID", digits.format(stream).as_bytes());
+        self.env.set(b"H2_STREAM_ID", digits.format(stream.get()).as_bytes());
         let tag = format!("{}-{}-{stream}", std::process::id(), self.connection.id);
         self.env.set(b"H2_STREAM_TAG", tag.as_bytes());
     }

@@ -262,13 +262,14 @@ async fn compare(
     }
 }
 
-/// Whether a filter has changed more than fields.
+/// Whether a filter may have changed more than fields: one that does so before the head is sent
+/// leaves nothing to change afterwards.
 fn changes_body(report: &Report) -> bool {
     let of_fields = ["mod_headers.c", "mod_expires.c"];
     let mut changes = false;
     report.event.each(&mut |event| {
         let is_other = !of_fields.contains(&event.fact("module").unwrap_or_default());
-        changes |= event.kind == Kind::Filter && event.outcome == "changed" && is_other;
+        changes |= event.kind == Kind::Filter && is_other;
     });
     changes
 }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell};
 use std::io;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -76,7 +77,7 @@ fn info(stream: &Stream) -> ConnectionInfo {
         names: of.names.get().map_or_else(OnceCell::new, |names| OnceCell::from(names.clone())),
         logname: of.logname.clone(),
         log_id: Cell::new(of.log_id.get()),
-        stream: Some(stream.id),
+        stream: NonZeroU32::new(stream.id),
         proxied: of.proxied.clone(),
         interim: Cell::default(),
         pushing: Cell::default(),

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use server::http2::{Http2, PushPlace, Pushing};
@@ -131,7 +132,7 @@ pub(super) fn begin(stream: &Stream, request: &Request) {
     let is_accepted = is_on && shared.protocol.borrow().accepts_pushes();
     if is_accepted || stream.pushed.is_some() {
         let is_accepted = is_accepted && Policy::of(request).is_some();
-        let by = stream.pushed.map(|pushed| pushed.by);
+        let by = stream.pushed.and_then(|pushed| NonZeroU32::new(pushed.by));
         request.connection.pushing.set(Pushing { is_accepted, by, is_declined: false });
     }
 }
