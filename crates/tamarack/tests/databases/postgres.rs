@@ -16,7 +16,7 @@ const SECRET: &str = "a secret";
 
 fn site(mpm: &str, parameters: &str) -> Site {
     let mut site = Site::new(&format!("pgsql-{mpm}"));
-    let modules = shape(mpm, &["dbd", "authn_dbd", "authz_dbd", "rewrite"]);
+    let modules = shape(mpm, &["dbd", "authn_dbd", "authn_file", "authz_dbd", "rewrite"]);
     site.configure(&format!(
         "{modules}DBDriver pgsql\nDBDParams \"{parameters}\"\nDBDMax 4\n\
          RewriteEngine On\nRewriteMap crews \"dbd:SELECT crew FROM users WHERE name = %s\"\n\
