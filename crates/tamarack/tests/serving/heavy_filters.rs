@@ -34,6 +34,7 @@ fn site(name: &str, rules: &str) -> Site {
     let modules = [
         "mpm_loop",
         "authz_core",
+        "dir",
         "filter",
         "deflate",
         "brotli",
@@ -46,6 +47,7 @@ fn site(name: &str, rules: &str) -> Site {
     let modules =
         modules.map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n")).concat();
     site.configure(&format!("{modules}<Location /heavy>\n{rules}\n</Location>\n"));
+    std::fs::create_dir(site.path("htdocs/heavy")).unwrap();
     site.write("htdocs/heavy/text.html", &text());
     site.write("htdocs/heavy/line.html", &"a".repeat(LINE_BYTES));
     let line = format!("{}\n", "a".repeat(999));
