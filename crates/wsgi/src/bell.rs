@@ -63,7 +63,9 @@ impl Region {
         let seen = self.word(place.bell).load(SeqCst);
         self.word(place.sleepers).fetch_add(1, SeqCst);
         fence(SeqCst);
-        if !is_needed() {
+        // Or it was chosen while it was up, by the count of when it slept before.
+        let is_chosen = self.word(place.waking).load(SeqCst) != 0;
+        if !is_chosen && !is_needed() {
             let _ = futex::wait(self.word(place.bell), futex::Flags::empty(), seen, None);
         }
         let left = |sleepers: u32| sleepers.checked_sub(1);
