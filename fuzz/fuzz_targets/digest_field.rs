@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
                 assert!(found.username.len() + found.realm.len() + found.nonce.len() <= text.len());
             }
             Sent::Other(scheme) => assert!(!scheme.eq_ignore_ascii_case(b"Digest")),
-            Sent::Incomplete => {}
+            Sent::Incomplete { .. } => {}
         }
     }
 });

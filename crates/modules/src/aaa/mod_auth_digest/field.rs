@@ -1,7 +1,5 @@
 //! The field with the credentials. Source: `get_digest_rec`.
 
-use super::nonce::NONCE_BYTES;
-
 /// Credentials that are complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Credentials {
@@ -30,6 +28,9 @@ pub(super) enum Sent {
     /// Credentials.
     Whole(Box<Credentials>),
 }
+
+/// Bytes of a nonce, as [`super::nonce`] makes them.
+pub(super) const NONCE_BYTES: usize = 52;
 
 /// Digits of an MD5.
 const DIGEST_BYTES: usize = 32;

@@ -15,9 +15,6 @@ use crate::aaa::password::hex;
 const NUMBER_BYTES: usize = 12;
 /// Bytes of the tag before it is written in digits, as many as SHA-1's in Apache.
 const TAG_BYTES: usize = 20;
-/// Bytes of a nonce.
-pub(super) const NONCE_BYTES: usize = NUMBER_BYTES + 2 * TAG_BYTES;
-
 /// The secret: of all processes, since it is made before they are.
 static SECRET: OnceLock<Option<Key>> = OnceLock::new();
 
@@ -55,12 +52,13 @@ pub(super) fn number(nonce: &[u8], realm: &[u8], opaque: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::field::NONCE_BYTES;
     use super::*;
 
     #[test]
     fn a_nonce_belongs_to_realm_and_client() {
         let nonce = make(7, b"realm", b"1").unwrap();
-        assert_eq!((nonce.len(), NONCE_BYTES), (52, 52));
+        assert_eq!(nonce.len(), NONCE_BYTES);
         assert_eq!(number(&nonce, b"realm", b"1"), Some(7));
         assert_eq!(number(&nonce, b"other", b"1"), None);
         assert_eq!(number(&nonce, b"realm", b""), None);
