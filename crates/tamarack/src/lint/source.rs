@@ -125,7 +125,9 @@ async fn htaccess(session: &mut Session, file: &Path, late: &mut Vec<String>) ->
     let mut found = None;
     answer.event.each(&mut |event| {
         let is_unread = event.kind == Kind::NoHtaccess && event.outcome == "not read";
-        let text = event.name.strip_prefix(&*name).filter(|_| event.kind == Kind::Log);
+        // The cause may come first: `(13)Permission denied: FILE …`.
+        let text = event.name.split_once(&*name).filter(|_| event.kind == Kind::Log);
+        let text = text.map(|(_, text)| text);
         if is_unread && event.name == folder {
             found = Some(("is not read: AllowOverride None".to_owned(), "allow what it needs"));
         } else if let Some(text) = text {
