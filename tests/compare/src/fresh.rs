@@ -4,8 +4,11 @@
 use crate::site::{Case, Node};
 use crate::skipped::htaccess;
 
+/// An identifier, which is no part of a longer word such as a nonce.
+const UNIQUE_ID: &str = "(^|[^A-Za-z0-9@_-])[A-Za-z0-9@_-]{27}($|[^A-Za-z0-9@_-])";
+
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 12] = [
+const MASKS: [(&[&str], &str, &str); 13] = [
     // Whether the end of a program's output is there in time decides.
     (
         &["ScriptAlias", "fcgi:", "scgi:", "uwsgi:"],
@@ -15,7 +18,9 @@ const MASKS: [(&[&str], &str, &str); 12] = [
     (&["ProxyVia"], r"\((Apache|Tamarack)/[^)]*\)", "(VERSION)"),
     // mod_unique_id, also for mod_log_forensic.
     (&["ForensicLog"], r"^\| ([+-])[A-Za-z0-9@_-]{27}", "| ${1}UNIQUE-ID"),
-    (&["UNIQUE_ID", "forensic-id"], "[A-Za-z0-9@_-]{27}", "UNIQUE-ID"),
+    // Twice, since the character between two of them belongs to one match.
+    (&["UNIQUE_ID", "forensic-id"], UNIQUE_ID, "${1}UNIQUE-ID${2}"),
+    (&["UNIQUE_ID", "forensic-id"], UNIQUE_ID, "${1}UNIQUE-ID${2}"),
     // mod_usertrack: the cookie, and the end of its life.
     (&["CookieTracking", "{cookie}"], r"[0-9a-f]{1,8}\.[0-9a-f]{10,16}", "COOKIE"),
     (&["CookieExpires"], r"expires=\w{3}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT", "expires=DATE"),
@@ -60,7 +65,7 @@ mod tests {
         };
         assert!(of(vec![Node::directive("Options", "All")]).is_empty());
         let inner = vec![Node::directive("Header", "set X-Id \"%{UNIQUE_ID}e\"")];
-        assert_eq!(of(vec![Node::section("Location", "/", inner)])[0].1, "UNIQUE-ID");
+        assert_eq!(of(vec![Node::section("Location", "/", inner)])[0].1, "${1}UNIQUE-ID${2}");
         assert_eq!(of(vec![Node::directive("CookieTracking", "On")])[0].1, "COOKIE");
         let nodes = vec![Node::directive("CookieTracking", "On")];
         let change = Some(Edit::Htaccess("htdocs/.htaccess".to_owned(), nodes));
