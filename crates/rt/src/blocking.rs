@@ -73,13 +73,11 @@ impl Work {
     ];
 
     /// The most threads that this kind has, where the pool allows for more.
-    fn threads_max(self) -> usize {
+    fn threads_max(self, cpus: usize) -> usize {
         match self {
             Work::File | Work::Database => usize::MAX,
             Work::Digest => DIGEST_THREADS,
-            Work::Login | Work::Htaccess | Work::Match | Work::Body => {
-                std::thread::available_parallelism().map_or(0, usize::from).max(CPU_THREADS_MIN)
-            }
+            Work::Login | Work::Htaccess | Work::Match | Work::Body => cpus.max(CPU_THREADS_MIN),
             Work::Name | Work::Responder => NETWORK_THREADS,
         }
     }
@@ -169,8 +167,9 @@ impl BlockingPool {
     /// The same, whose threads call `first` before their first job: a thread begins with the CPUs
     /// of the loop that started it, and may be meant to have more.
     pub fn starting_with(limits: BlockingLimits, first: Option<fn()>) -> Self {
+        let cpus = std::thread::available_parallelism().map_or(0, usize::from);
         let lane = |work: Work| {
-            let threads = limits.threads.min(work.threads_max());
+            let threads = limits.threads.min(work.threads_max(cpus));
             let limits = BlockingLimits { threads, ..limits };
             let (state, ready) = (Mutex::default(), Condvar::new());
             Arc::new(Lane { work, limits, state, ready, first })

@@ -23,7 +23,7 @@ pub const HEAD_BROWSER_AGAIN: u64 = 2_220;
 
 /// Instructions for a connection of [`FEW`] requests: the loop's start, the accept, two requests
 /// that go through the phases, and the first one whose path is known.
-pub const CONNECTION_FEW: u64 = 375_000;
+pub const CONNECTION_FEW: u64 = 350_000;
 
 /// Instructions for a connection of [`MANY`] requests for one file, all with the same head.
 pub const CONNECTION_MANY: u64 = 8_170_000;
