@@ -1,5 +1,7 @@
 //! `Link` fields (RFC 8288), as far as they say what a client will need.
 
+use crate::chars::trim_blanks_start;
+
 /// A target with the parameters that matter to mod_http2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link<'v> {
@@ -18,21 +20,24 @@ pub fn links(value: &[u8]) -> impl Iterator<Item = Link<'_>> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
         let (link, after) = link(rest?)?;
-        rest = skip_blanks(after).strip_prefix(b",");
+        rest = trim_blanks_start(after).strip_prefix(b",");
         Some(link)
     })
 }
 
 /// Reads a link; returns it, and what follows.
 fn link(text: &[u8]) -> Option<(Link<'_>, &[u8])> {
-    let text = skip_blanks(text).strip_prefix(b"<")?;
+    let text = trim_blanks_start(text).strip_prefix(b"<")?;
     let (target, mut text) = split_at_byte(text, b'>')?;
     let mut link = Link { target, ..Link::default() };
     while let Some((name, value, after)) = parameter(text) {
         text = after;
         match name.to_ascii_lowercase().as_slice() {
             // A later one counts.
-            b"rel" => link.is_preload = value.split(|byte| *byte == b' ').any(is_preload),
+            b"rel" => {
+                link.is_preload =
+                    value.split(|byte| *byte == b' ').any(|relation| relation == b"preload")
+            }
             b"nopush" => link.is_nopush = true,
             b"critical" => link.is_critical = true,
             _ => {}
@@ -41,26 +46,19 @@ fn link(text: &[u8]) -> Option<(Link<'_>, &[u8])> {
     Some((link, text))
 }
 
-fn is_preload(relation: &[u8]) -> bool {
-    relation == b"preload"
-}
-
 /// Reads a parameter: its name, its value or nothing, and what follows.
 fn parameter(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let text = skip_blanks(skip_blanks(text).strip_prefix(b";")?);
+    let text = trim_blanks_start(trim_blanks_start(text).strip_prefix(b";")?);
     let (name, text) = split_while(text, is_of_name)?;
-    let Some(after) = skip_blanks(text).strip_prefix(b"=") else { return Some((name, b"", text)) };
-    let after = skip_blanks(after);
+    let Some(after) = trim_blanks_start(text).strip_prefix(b"=") else {
+        return Some((name, b"", text));
+    };
+    let after = trim_blanks_start(after);
     let quoted = after.strip_prefix(b"\"").and_then(|quoted| split_at_byte(quoted, b'"'));
     match quoted.or_else(|| split_while(after, is_of_token)) {
         Some((value, after)) => Some((name, value, after)),
         None => Some((name, b"", after)),
     }
-}
-
-fn skip_blanks(text: &[u8]) -> &[u8] {
-    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    text.get(blanks..).unwrap_or_default()
 }
 
 /// What precedes a byte, and what follows it.

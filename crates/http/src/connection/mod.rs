@@ -32,7 +32,7 @@ use std::time::Duration;
 use rt::{Accepted, Deadline, Stream};
 use wire::host::RequestHost;
 use wire::range::ByteRange;
-use wire::{HeadParser, RequestHead};
+use wire::{HeadOptions, HeadParser, RequestHead};
 
 use crate::service::Service;
 use server::connection_info::{ConnectionInfo, KeepAlive};
@@ -345,6 +345,17 @@ impl Connection {
             let _closing = self.engine.connections.closing();
             stream.linger().await;
         }
+    }
+}
+
+/// What heads of requests may contain, by the address's own host.
+fn head_options<'s>(service: &'s Service, info: &ConnectionInfo) -> HeadOptions<'s> {
+    let core = &info.base_host.core;
+    HeadOptions {
+        strict: core.strict_protocol(),
+        registered_methods: core.registered_methods(),
+        allow_http09: core.allow_http09(),
+        methods: &service.server.methods,
     }
 }
 

@@ -120,10 +120,9 @@ fn say(server: &Server, info: &ConnectionInfo, fault: &Fault) {
         }
         Fault::Broken | Fault::Refused(_) => return,
     };
-    let error = match (fault, number) {
-        (Fault::Ended, _) => Some(Cause::End),
-        // The address is of another family.
-        (_, 3502) => Some(Cause::OtherFamily),
+    let error = match fault {
+        Fault::Ended => Some(Cause::End),
+        Fault::Refused(why) if why.is_of_other_family => Some(Cause::OtherFamily),
         _ => None,
     };
     server.log_connection_error(info, MODULE, level, number, error, format_args!("{text}"));

@@ -10,7 +10,7 @@ use server::hooks::{Phase, Verdict};
 use server::log::Level;
 use server::process;
 use server::request::{CLOSES_SILENTLY, Request, Unhosted};
-use wire::{HeadError, HeadFlags, HeadOptions, Progress};
+use wire::{HeadError, HeadFlags, Progress};
 
 use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
@@ -77,14 +77,8 @@ impl Connection {
 
     /// Parses as much of a head as has arrived, under the limits of the address's own host.
     pub(super) fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
-        let core = &self.info.base_host.core;
-        let options = HeadOptions {
-            strict: core.strict_protocol(),
-            registered_methods: core.registered_methods(),
-            allow_http09: core.allow_http09(),
-            methods: &self.engine.server.methods,
-        };
-        let limits = core.head_limits();
+        let options = super::head_options(&self.engine, &self.info);
+        let limits = self.info.base_host.core.head_limits();
         let progress = active.parser.parse(&mut active.head, input, &limits, &options);
         if self.info.base_host.dump.input && !matches!(progress, Progress::NeedMore) {
             let consumed = active.parser.consumed();

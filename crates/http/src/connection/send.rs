@@ -192,7 +192,8 @@ async fn next(
     let next = match at_once {
         Poll::Ready(next) => next,
         Poll::Pending => {
-            // The body wakes the task: if it gives others their turn, it is not asked again before.
+            // Polled again only once the task has been woken: a body that has yielded would
+            // lose the yield.
             let mut waits = true;
             if !output.is_empty() {
                 let (sent, has_waited) =

@@ -73,7 +73,7 @@ pub struct ConnectionGauges {
     pub resolving: Gauge,
     /// Part of `open`: those of HTTP/2.
     pub http2: Gauge,
-    /// The requests that these have.
+    /// Requests in progress on them.
     pub streams: Gauge,
 }
 
@@ -94,7 +94,7 @@ pub struct ConnectionCounts {
     pub resolving: u64,
     /// Part of `total`: those of HTTP/2.
     pub http2: u64,
-    /// The requests that these have.
+    /// Requests in progress on them.
     pub streams: u64,
 }
 

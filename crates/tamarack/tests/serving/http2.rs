@@ -20,7 +20,7 @@ pub const POST: &[u8] = b"\x83\x86\x84\x01\x09localhost";
 /// GET with the path `/big`.
 const GET_BIG: &[u8] = b"\x82\x86\x04\x04/big\x01\x09localhost";
 
-/// What the modules of an attacked site are.
+/// The protocols of an attacked site.
 pub const PROTOCOLS: &str = "Protocols h2c http/1.1\n";
 
 /// A connection's memory may grow by so much, KiB: the bound of its bodies, and two segments of the

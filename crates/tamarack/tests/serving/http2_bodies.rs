@@ -28,7 +28,7 @@ fn kinds(http2: &mut Http2, stream: u32) -> Vec<(u8, Option<u8>)> {
 }
 
 #[test]
-fn a_response_waits_for_no_body_that_nobody_reads() {
+fn a_response_does_not_wait_for_an_unread_body() {
     let mut site = Site::new("h2-unread");
     site.configure(&format!("{PROTOCOLS}LimitRequestBody 10\n"));
     site.start();

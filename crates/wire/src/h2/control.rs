@@ -67,7 +67,7 @@ impl Connection {
             let code = frame::number(payload).map_or(Code::NO_ERROR, Code);
             self.events.push_back(Event::Reset { stream: head.stream, code });
         }
-        // A client that has what is pushed, or does not want it, says so.
+        // Clients cancel pushed responses that they have or do not want: that is no attack.
         let is_pushed = head.stream.is_multiple_of(2);
         self.pay(if is_pushed { ledger::Event::Frame } else { ledger::Event::Reset })
     }

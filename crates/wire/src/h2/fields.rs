@@ -301,7 +301,7 @@ impl Fields {
         if is_of_server || !self.is_for_proxy && is_http(scheme) {
             return Some(path);
         }
-        // A proxy learns by the target that it is one.
+        // A forward proxy recognises its requests by an absolute target.
         let authority = self.authority.as_deref().or_else(|| self.table.get(b"Host"))?;
         Some([scheme, &b"://"[..], authority, &path].concat())
     }

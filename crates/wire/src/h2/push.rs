@@ -32,7 +32,7 @@ impl Connection {
 
     /// Whether another response may be pushed now: the client's limit counts, and that of its own
     /// requests.
-    pub fn has_push_place(&self) -> bool {
+    pub(super) fn has_push_place(&self) -> bool {
         let limit = self.limits.streams.min(self.peer.streams);
         self.accepts_pushes() && self.pushed < limit as usize
     }
@@ -41,7 +41,7 @@ impl Connection {
     /// promise belongs to the response on `parent`, and is to precede what leads the client to the
     /// same request.
     ///
-    /// `None` without a place ([`Connection::has_push_place`]), or if a client could not send this
+    /// `None` without a place (`has_push_place`), or if a client could not send this
     /// request.
     pub fn promise(
         &mut self,

@@ -261,7 +261,7 @@ fn poll_with_interim<F: Future>(
     let polled = work.poll(cx);
     let waiting = info.interim.take();
     if !waiting.is_empty() {
-        respond::interim(stream, info, &waiting);
+        respond::interim(stream, info.pushing.get().is_declined, &waiting);
     }
     polled
 }

@@ -22,11 +22,9 @@ use std::time::Duration;
 use rt::Deadline;
 use server::connection_info::ConnectionInfo;
 use server::http2::Http2;
-use wire::HeadOptions;
 use wire::h2::Limits;
 
 use super::Connection;
-use crate::service::Service;
 
 /// The name of HTTP/2 over TLS in ALPN and `Protocols`.
 const OVER_TLS: &[u8] = b"h2";
@@ -37,10 +35,15 @@ const IN_CLEAR: &[u8] = b"h2c";
 /// Bytes of request bodies that all requests of a connection may have waiting for their handlers.
 const BODIES_BYTES: u32 = 1024 * 1024;
 
+/// The settings of a connection's host.
+fn of_host(info: &ConnectionInfo) -> Option<&Http2> {
+    info.base_host.http2.as_ref()
+}
+
 /// The settings of a connection's host, if its protocol is allowed there.
 fn settings(info: &ConnectionInfo) -> Option<&Http2> {
     let name = if info.tls.is_some() { OVER_TLS } else { IN_CLEAR };
-    info.base_host.http2.as_ref().filter(|_| info.base_host.core.allows_protocol(name))
+    of_host(info).filter(|_| info.base_host.core.allows_protocol(name))
 }
 
 /// Whether the handshake of a connection has chosen HTTP/2.
@@ -55,7 +58,7 @@ pub(super) fn is_direct(info: &ConnectionInfo) -> bool {
 
 /// The limits of a connection.
 fn limits(info: &ConnectionInfo) -> Limits {
-    let (own, default) = (info.base_host.http2.as_ref(), Http2::default());
+    let (own, default) = (of_host(info), Http2::default());
     let http2 = own.unwrap_or(&default);
     let head = info.base_host.core.head_limits();
     let most = Limits::default().data_bytes;
@@ -72,26 +75,14 @@ fn limits(info: &ConnectionInfo) -> Limits {
     }
 }
 
-/// What the heads of requests may contain.
-fn head_options<'s>(service: &'s Service, info: &ConnectionInfo) -> HeadOptions<'s> {
-    let core = &info.base_host.core;
-    HeadOptions {
-        strict: core.strict_protocol(),
-        registered_methods: core.registered_methods(),
-        allow_http09: core.allow_http09(),
-        methods: &service.server.methods,
-    }
-}
-
 /// How long a request waits for its client.
 fn stream_timeout(info: &ConnectionInfo) -> Duration {
-    let http2 = info.base_host.http2.as_ref();
-    http2.and_then(|http2| http2.stream_timeout).unwrap_or(info.base_host.core.timeout())
+    of_host(info).and_then(|http2| http2.stream_timeout).unwrap_or(info.base_host.core.timeout())
 }
 
 /// Whether clients get responses 103.
 fn has_early_hints(info: &ConnectionInfo) -> bool {
-    info.base_host.http2.as_ref().is_some_and(|http2| http2.has_early_hints)
+    of_host(info).is_some_and(|http2| http2.has_early_hints)
 }
 
 /// The deadline of a connection without requests.

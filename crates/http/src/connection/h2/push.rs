@@ -1,20 +1,19 @@
 //! Responses that are pushed: to requests that a response's `Link` fields suggest, before the
 //! client sends them. Source: `h2_push.c`.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
-use server::http2::{Http2, PushPlace, Pushing};
+use server::http2::{PushPlace, Pushing};
 use server::request::Request;
 use wire::h2::Promise;
 use wire::link::{Link, links};
 use wire::priority::Priority;
 use wire::{HeadFlags, Method};
 
-use super::stream::{Shared, Stream};
+use super::stream::Stream;
 
 /// The fields of a request that one caused by it has, too.
 const INHERITED: [&[u8]; 5] =
@@ -66,7 +65,7 @@ pub(super) struct Origin {
     fields: Vec<(&'static [u8], Vec<u8>)>,
 }
 
-/// How a stream has been begun by the server.
+/// Why the server has opened a stream.
 #[derive(Clone, Copy)]
 pub(super) struct Pushed {
     /// The stream whose response suggested it.
@@ -80,8 +79,8 @@ impl Pushed {
     /// The priority of its response, whose media type is known then.
     fn priority(self, place: PushPlace) -> Priority {
         let of_parent = self.parent.urgency;
+        let place = if self.is_critical { PushPlace::Before } else { place };
         let urgency = match place {
-            _ if self.is_critical => of_parent.saturating_sub(1),
             PushPlace::Before => of_parent.saturating_sub(1),
             PushPlace::Beside => of_parent,
             PushPlace::After => (of_parent + 1).min(LEAST_URGENT),
@@ -121,14 +120,10 @@ impl Diary {
     }
 }
 
-fn settings(shared: &Shared) -> Option<&Http2> {
-    shared.info.base_host.http2.as_ref()
-}
-
 /// Notes whether the client of a request accepts pushes.
 pub(super) fn begin(stream: &Stream, request: &Request) {
     let shared = &stream.shared;
-    let is_on = settings(shared).is_some_and(|http2| http2.pushes);
+    let is_on = super::of_host(&shared.info).is_some_and(|http2| http2.pushes);
     let is_accepted = is_on && shared.protocol.borrow().accepts_pushes();
     if is_accepted || stream.pushed.is_some() {
         let is_accepted = is_accepted && Policy::of(request).is_some();
@@ -163,7 +158,9 @@ pub(super) fn promise<'f>(
     fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
 ) -> Option<&'static [u8]> {
     let origin = stream.origin.get()?;
-    if status >= 400 || status == 304 {
+    // A promise after the end would be waited for without ever being served.
+    let is_over = stream.is_reset.get() || stream.shared.is_broken.get();
+    if is_over || status >= 400 || status == 304 {
         return None;
     }
     let mut policy = None;
@@ -172,14 +169,14 @@ pub(super) fn promise<'f>(
         let path = path_of(&link, origin).filter(|_| link.is_preload && !link.is_nopush);
         if let Some(path) = path {
             policy = Some(origin.policy.name());
-            push(stream, origin, &path, link.is_critical);
+            push(stream, origin, path, link.is_critical);
         }
     }
     policy
 }
 
 /// The path of a link to the same host, with the query.
-fn path_of<'l>(link: &Link<'l>, origin: &Origin) -> Option<Cow<'l, [u8]>> {
+fn path_of<'l>(link: &Link<'l>, origin: &Origin) -> Option<&'l [u8]> {
     let end = link.target.iter().position(|byte| *byte == b'#');
     let target = link.target.get(..end.unwrap_or(link.target.len()))?;
     let with_host = match target.strip_prefix(origin.scheme) {
@@ -190,12 +187,12 @@ fn path_of<'l>(link: &Link<'l>, origin: &Origin) -> Option<Cow<'l, [u8]>> {
         Some(rest) => rest.get(2..)?.strip_prefix(&origin.authority[..])?,
         None => target,
     };
-    path.starts_with(b"/").then_some(Cow::Borrowed(path))
+    path.starts_with(b"/").then_some(path)
 }
 
 fn push(stream: &Stream, origin: &Origin, path: &[u8], is_critical: bool) {
     let shared = &stream.shared;
-    let size = settings(shared).map_or(0, |http2| http2.push_diary);
+    let size = super::of_host(&shared.info).map_or(0, |http2| http2.push_diary);
     let mut diary = shared.diary.borrow_mut();
     let hash = diary.hash([origin.scheme, &origin.authority, path]);
     if diary.refresh(hash) {
@@ -209,7 +206,7 @@ fn push(stream: &Stream, origin: &Origin, path: &[u8], is_critical: bool) {
         (b":method", method),
     ];
     let fields: Vec<_> = origin.fields.iter().map(|(name, value)| (*name, &value[..])).collect();
-    let options = super::head_options(&shared.service, &shared.info);
+    let options = crate::connection::head_options(&shared.service, &shared.info);
     let promise = shared.protocol.borrow_mut().promise(stream.id, &pseudo, &fields, &options);
     let Some(Promise { stream: id, head, refusal }) = promise else { return };
     diary.add(hash, size);
@@ -225,7 +222,7 @@ fn push(stream: &Stream, origin: &Origin, path: &[u8], is_critical: bool) {
 /// Gives a pushed response the place that its media type has.
 pub(super) fn place<'f>(stream: &Stream, mut fields: impl Iterator<Item = (&'f [u8], &'f [u8])>) {
     let Some(pushed) = stream.pushed.filter(|_| !stream.has_wish.get()) else { return };
-    let Some(http2) = settings(&stream.shared) else { return };
+    let Some(http2) = super::of_host(&stream.shared.info) else { return };
     let media_type = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"Content-Type"));
     let (_, media_type) = media_type.unwrap_or_default();
     stream.priority.set(pushed.priority(http2.push_place(media_type)));
@@ -260,7 +257,7 @@ mod tests {
         ] {
             let link = Link { target: target.as_bytes(), ..Link::default() };
             let path = path_of(&link, &origin);
-            assert_eq!(path.as_deref(), expected.map(str::as_bytes), "{target}");
+            assert_eq!(path, expected.map(str::as_bytes), "{target}");
         }
     }
 

@@ -7,8 +7,6 @@ use std::io;
 
 use rt::file::{self, Probe};
 use server::body::{Body, Chunk, FileSlice};
-use server::connection_info::ConnectionInfo;
-use server::http2::Pushing;
 use server::request::Request;
 use wire::h2::Code;
 
@@ -35,6 +33,12 @@ pub(super) fn parse_head(
         Some((name, value.get(1..)?.trim_ascii()))
     });
     Some((status, fields))
+}
+
+/// Whether a head in the text of HTTP/1 suggests further requests.
+fn has_links(text: &[u8]) -> bool {
+    let is_link = |(name, _): (&[u8], &[u8])| name.eq_ignore_ascii_case(b"Link");
+    parse_head(text).is_some_and(|(_, mut fields)| fields.any(is_link))
 }
 
 fn broken() -> io::Error {
@@ -73,8 +77,7 @@ fn send_head<'f>(
 }
 
 /// Sends interim responses, each in the text of HTTP/1.
-pub(super) fn interim(stream: &Stream, info: &ConnectionInfo, text: &[u8]) {
-    let declines_pushes = info.pushing.get().is_declined;
+pub(super) fn interim(stream: &Stream, declines_pushes: bool, text: &[u8]) {
     let mut rest = text;
     while let Some(end) = rest.windows(4).position(|window| window == b"\r\n\r\n") {
         let (one, after) = rest.split_at(end + 4);
@@ -93,13 +96,14 @@ pub(super) async fn cached(
 ) -> io::Result<()> {
     let mut text = Vec::with_capacity(512);
     fast::write_head(request, reply, 0, false, &mut text);
-    push::keep_origin(stream, request);
-    let declines_pushes = reply.declines_pushes();
+    let is_accepted = request.connection.pushing.get().is_accepted;
+    let declines_pushes = !is_accepted || reply.declines_pushes();
+    if !declines_pushes && (reply.early_hints().is_some() || has_links(&text)) {
+        push::keep_origin(stream, request);
+    }
     if let Some(lines) = reply.early_hints() {
         let text = [b"HTTP/1.1 103 Early Hints\r\n", lines, b"\r\n"].concat();
-        let pushing = request.connection.pushing.get();
-        request.connection.pushing.set(Pushing { is_declined: declines_pushes, ..pushing });
-        interim(stream, &request.connection, &text);
+        interim(stream, declines_pushes, &text);
     }
     request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
     if let Content::File(slice) = reply.content() {
@@ -150,8 +154,8 @@ async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::R
     } else {
         write_head(request, framing, &mut text);
     }
-    interim(stream, &request.connection, &request.connection.interim.take());
     let declines_pushes = request.plan.http2.declines_pushes;
+    interim(stream, declines_pushes, &request.connection.interim.take());
     let has_body = !request.head.header_only && framing.length != Length::None;
     let known = body.length();
     let has_trailers =

@@ -135,6 +135,9 @@ impl Session {
         for stream in self.shared.streams.borrow().iter() {
             stream.break_off();
         }
+        for (stream, ..) in self.shared.promised.take() {
+            self.shared.remove(stream.id);
+        }
         if is_broken {
             self.connection.stream = None;
         }
@@ -310,7 +313,7 @@ impl Session {
     async fn take_input(&mut self) {
         let engine = self.connection.engine.clone();
         engine.handle.drained().await;
-        let options = super::head_options(&engine, &self.connection.info);
+        let options = crate::connection::head_options(&engine, &self.connection.info);
         let now_ms = engine.handle.clock().now_ms();
         let mut failure = None;
         if !self.shared.is_broken.get() {

@@ -147,9 +147,9 @@ pub(super) struct Stream {
     pub priority: Cell<Priority>,
     /// Whether the client has said anything about it.
     pub has_wish: Cell<bool>,
-    /// How the server has begun it, unless the client has.
+    /// Why the server opened it; `None` if the client did.
     pub pushed: Option<Pushed>,
-    /// What its response may be the reason to push, if the client accepts that.
+    /// What requests that its response suggests inherit, if the client accepts pushes.
     pub origin: OnceCell<Box<Origin>>,
     /// Whether the client has reset it.
     pub is_reset: Cell<bool>,

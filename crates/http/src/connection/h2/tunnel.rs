@@ -99,8 +99,8 @@ impl Pipe {
 
     /// Begins to wait again, if bytes have moved since.
     fn restart(&mut self, before: [u64; 2], stream: &Stream) {
-        let [has_sent, has_received] =
-            [self.outward_bytes != before[0], self.inward_bytes != before[1]];
+        let has_sent = self.outward_bytes != before[0];
+        let has_received = self.inward_bytes != before[1];
         if has_sent || has_received {
             self.idle_until = self.far.handle().deadline(self.idle);
         }

@@ -146,9 +146,11 @@ fn check_mpm(build: &mut Build) {
 /// Sets the variables of HTTP/2 (`h2_h2_fixups`).
 fn tell<'r>(_: Bound<'r, Http2Module>, request: &'r mut Request) -> Step<'r> {
     request.tell_http2();
-    if request.plan.http2.declines_pushes {
+    // A subrequest shares the connection, but its directory decides nothing for the response.
+    if request.main.is_none() && request.connection.stream.is_some() {
         let pushing = request.connection.pushing.get();
-        request.connection.pushing.set(Pushing { is_declined: true, ..pushing });
+        let is_declined = request.plan.http2.declines_pushes;
+        request.connection.pushing.set(Pushing { is_declined, ..pushing });
     }
     Step::DECLINED
 }

@@ -21,9 +21,13 @@ use crate::request::dump::Dump;
 use crate::request::http2::{Http2, Http2Dir};
 use crate::request::read_policy::ReadPolicy;
 
-/// Asks a module's configuration what to log of the traffic.
-pub(super) type AskHttp2Dir = Box<dyn Fn(&Slots, &Slots) -> Http2Dir + Send + Sync>;
+/// Asks how a host speaks HTTP/2.
 pub(super) type AskHttp2 = Box<dyn Fn(&Slots, &Registry) -> Option<Http2> + Send + Sync>;
+
+/// Asks what a directory says about responses over HTTP/2.
+pub(super) type AskHttp2Dir = Box<dyn Fn(&Slots, &Slots) -> Http2Dir + Send + Sync>;
+
+/// Asks a module's configuration what to log of the traffic.
 pub(super) type AskDump = Box<dyn Fn(&Slots) -> Dump + Send + Sync>;
 
 /// Asks a module's configuration.

@@ -85,9 +85,9 @@ fn write_traffic(board: &Snapshot, page: &mut Exposition) {
         page.sample(&[("state", state)], count);
     }
     let http2 = sum(|seen| seen.connections.http2);
-    page.single("tamarack_http2_connections", Kind::Gauge, "Connections of HTTP/2.", http2);
+    page.single("tamarack_http2_connections", Kind::Gauge, "HTTP/2 connections.", http2);
     let streams = sum(|seen| seen.connections.streams);
-    let help = "Requests that connections of HTTP/2 have.";
+    let help = "Requests in progress on HTTP/2 connections.";
     page.single("tamarack_http2_streams", Kind::Gauge, help, streams);
 }
 
