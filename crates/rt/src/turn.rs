@@ -62,14 +62,19 @@ pub(crate) async fn drive(state: Rc<LoopState>) {
     .await;
 }
 
+/// Wakes a task after the runtime's next poll for events.
+pub(crate) fn wake_after_poll(waker: &Waker) {
+    let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(waker));
+}
+
 /// Ends the turn of a task that has more to do: it is woken once the loop has looked at the sockets
-/// and everyone else has had a turn. A task that wakes itself would be polled many times before.
+/// and all other ready tasks have run. A task that only wakes itself is polled many times before
+/// that.
 pub fn end_turn(waker: &Waker) {
     if let Some(handle) = Handle::current() {
         handle.state.between_turns();
     }
-    // The task is woken when the runtime has polled for events.
-    let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(waker));
+    wake_after_poll(waker);
 }
 
 /// [`end_turn`] as a future.

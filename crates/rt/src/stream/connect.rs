@@ -72,6 +72,9 @@ impl Stream {
     /// Makes no system call unless an event has been reported; in place, where the loop does not
     /// wait for events, one.
     pub fn is_reusable(&mut self) -> bool {
+        if matches!(&self.layer, Layer::Tls(session) if session.has_failed()) {
+            return false;
+        }
         let mut cx = Context::from_waker(Waker::noop());
         self.look_again |= self.state.in_place;
         let may_have_bytes = self.look_again

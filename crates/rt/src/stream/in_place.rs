@@ -1,10 +1,8 @@
 //! A connection with its own thread: the thread blocks in the system calls that read and write, for
 //! a limited time.
 
-use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::pin::pin;
 use std::task::{Context, Poll};
 
 use rustix::io::Errno;
@@ -46,7 +44,7 @@ impl Stream {
             // Queues the task behind the loop's main future too. Otherwise a task that wakes itself
             // takes every turn up to the next poll for events, and orders would be delayed by
             // minutes.
-            let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(cx.waker()));
+            crate::turn::wake_after_poll(cx.waker());
             return Some(Poll::Pending);
         }
         let now_us = state.clock.precise_us();

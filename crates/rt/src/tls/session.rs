@@ -26,6 +26,7 @@ pub(crate) struct Session {
     /// Plaintext that did not fit the reader's buffer.
     plain: Vec<u8>,
     peer_closed: bool,
+    has_failed: bool,
 }
 
 /// The side of the connection that this is.
@@ -57,7 +58,7 @@ impl Session {
 
     fn begin(side: Side, server_name: Option<Box<str>>, incoming: Vec<u8>) -> Self {
         let (outgoing, plain) = (Vec::new(), Vec::new());
-        Self { side, server_name, incoming, outgoing, plain, peer_closed: false }
+        Self { side, server_name, incoming, outgoing, plain, peer_closed: false, has_failed: false }
     }
 
     pub fn connection(&self) -> &CommonState {
@@ -82,6 +83,11 @@ impl Session {
     /// Whether the peer has sent close_notify.
     pub fn peer_closed(&self) -> bool {
         self.peer_closed
+    }
+
+    /// Whether records have been wrong, or the peer has sent a fatal alert.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// Ciphertext of an incomplete record; new bytes follow it.
@@ -143,6 +149,7 @@ impl Session {
         self.incoming.clear();
         let (mut done, outcome) = self.pump(records, buffer);
         if outcome.is_err() {
+            self.has_failed = true;
             // The alert, and no more: rustls would report the error again. It is given the rest of
             // the records, since it would otherwise lose what it has noted about them.
             while self.connection().wants_write() {

@@ -90,16 +90,19 @@ fn many_matches_end_turns_and_take_linear_time() {
     let mut machine = Machine::new(script);
     machine.lines.push(&[b'a'; 1_000_000]);
     machine.lines.complete();
-    let (mut out, mut turns) = (Output::default(), 0);
+    let (mut out, mut turns, mut count) = (Output::default(), 0, 0);
     let began = std::time::Instant::now();
     loop {
-        match machine.next(&mut out).unwrap() {
+        let next = machine.next(&mut out).unwrap();
+        count += out.text.iter().filter(|byte| **byte == b'x').count();
+        out.text.clear();
+        match next {
             Next::Turn => turns += 1,
             Next::Input | Next::Over => break,
             next => panic!("{next:?}"),
         }
     }
-    assert!(out.text.iter().take(1_000_000).all(|byte| *byte == b'x'));
+    assert_eq!(count, 1_000_000);
     assert!(turns >= 100, "{turns}");
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
 }
