@@ -85,9 +85,8 @@ pub fn run_file(file: &mut TestFile, program: &Program, mode: Mode, tests: &Path
     for _ in 1..RUNS_MAX {
         let is_chance = match &result {
             Ok(cases) if cases.iter().all(Case::is_good) => break,
-            // No server may die because of a busy machine, except that Apache's prefork with one
-            // process may deadlock in its SIGTERM handler, which no recording is about.
-            Ok(cases) if cases.iter().any(Case::is_of_the_end) => program.is_apache(),
+            // No server may die because of a busy machine.
+            Ok(cases) if cases.iter().any(Case::is_of_the_end) => false,
             // Apache closes kept connections while its threads are busy.
             Ok(cases) if program.is_apache() && cases.iter().any(Case::lacks_a_response) => true,
             Ok(_) => stall::count() > stalls,
