@@ -18,7 +18,7 @@ use server::filter::Stage;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
-use server::request::{FileKind, OwnValidators, PathInfoUse, Request, Told};
+use server::request::{Announced, FileKind, OwnValidators, PathInfoUse, Request};
 use server::unprovided;
 use wire::MethodSet;
 use wire::conditional::{Validators, meets_conditions};
@@ -69,7 +69,7 @@ fn serve(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
             let allow = request.allow();
             request.response.headers_out.set(b"Allow", &allow);
             request.response.body = Body::Empty;
-            request.response.told = Told::End;
+            request.response.announced = Announced::End;
             // Nothing is sent before the handler is over: filters see no name that the type gave.
             if request.handler_of_type {
                 request.handler = None;
@@ -163,7 +163,7 @@ fn deliver_file(request: &mut Request, file: File) -> Verdict {
 /// Sets the body, unless the request's conditions give another status.
 fn deliver(request: &mut Request, body: Body) -> Verdict {
     request.response.body = body;
-    request.response.told = Told::Length;
+    request.response.announced = Announced::Length;
     if let Some(status) = condition(request) {
         request.response.status = status;
         request.response.body = Body::Empty;

@@ -17,9 +17,13 @@ const WAIT: Duration = Duration::from_secs(600);
 pub(super) struct Away<T>(Pin<Box<dyn Future<Output = io::Result<T>>>>);
 
 impl<T: Send + 'static> Away<T> {
-    /// Has `work` done with `value`. Without a loop, or where the pool takes no more, it is done
-    /// here.
-    pub fn send(value: T, work: impl Fn(&mut T) + Send + Sync + 'static) -> Away<T> {
+    /// Has `work` done with `value`. Without a loop it is done here; so it is where the pool takes
+    /// no more, if it `may_stay` because its time has a bound.
+    pub fn send(
+        value: T,
+        may_stay: bool,
+        work: impl Fn(&mut T) + Send + Sync + 'static,
+    ) -> Away<T> {
         Away(Box::pin(async move {
             let Some(handle) = rt::Handle::current() else { return Ok(done(value, &work)) };
             let place = Arc::new((Mutex::new(Some(value)), work));
@@ -29,7 +33,7 @@ impl<T: Send + 'static> Away<T> {
             };
             match handle.blocking().run_within(WAIT, Work::Body, job).await {
                 Ok(Some(value)) => Ok(value),
-                Err(PoolError::Full | PoolError::NoThread) => {
+                Err(PoolError::Full | PoolError::NoThread) if may_stay => {
                     let value = take(&place.0).ok_or(io::ErrorKind::OutOfMemory)?;
                     Ok(done(value, &place.1))
                 }
@@ -42,7 +46,7 @@ impl<T: Send + 'static> Away<T> {
     /// The value, once the work is done.
     ///
     /// # Errors
-    /// It took too long.
+    /// It took too long, or could not begin.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         self.0.as_mut().poll(cx)
     }
@@ -65,7 +69,7 @@ mod tests {
 
     #[test]
     fn without_a_loop_the_work_is_done_at_once() {
-        let mut away = Away::send(vec![1], |list: &mut Vec<u8>| list.push(2));
+        let mut away = Away::send(vec![1], true, |list: &mut Vec<u8>| list.push(2));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(matches!(away.poll(&mut cx), Poll::Ready(Ok(list)) if list == [1, 2]));
     }
@@ -74,7 +78,7 @@ mod tests {
     fn in_a_loop_it_is_done_on_another_thread() {
         let here = std::thread::current().id();
         let other = rt::Loop::run("away", async move |_| {
-            let mut away = Away::send(None, |id| *id = Some(std::thread::current().id()));
+            let mut away = Away::send(None, false, |id| *id = Some(std::thread::current().id()));
             std::future::poll_fn(|cx| away.poll(cx)).await.unwrap()
         });
         assert!(other.unwrap().is_some_and(|id| id != here));

@@ -10,7 +10,7 @@ use server::body::Body;
 use server::filter::{FilterDef, OutputFilter, Stage};
 use server::hooks::Hooks;
 use server::module::Module;
-use server::request::{Request, Told};
+use server::request::{Announced, Request};
 
 use super::rewritten::{Rewrite, body_of, of_length};
 
@@ -54,12 +54,12 @@ impl OutputFilter for Filter {
         }
         let (media, charset) = named(request.response.content_type.as_deref().unwrap_or_default());
         let start = [b"data:", media, charset, b";base64,"].concat();
-        let told = request.response.told;
+        let told = request.response.announced;
         let announced = request.response.headers_out.get(b"Content-Length").and_then(number);
-        let announced = announced.or_else(|| body.length().filter(|_| told == Told::Length));
+        let announced = announced.or_else(|| body.length().filter(|_| told == Announced::Length));
         request.response.unset_length();
         request.response.content_type = Some(b"text/plain".to_vec());
-        if told == Told::End && body.length() == Some(0) {
+        if told == Announced::End && body.length() == Some(0) {
             // The beginning comes with the end: it is as any other body.
             request.response.chunked = false;
             return Body::from(start);

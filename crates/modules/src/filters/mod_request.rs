@@ -85,6 +85,7 @@ fn is_substituted(request: &Request) -> bool {
             }
             () if is("DEFLATE") => b"gzip",
             () if is("BROTLI_COMPRESS") => b"br",
+            () if is("ZSTD") => b"zstd",
             () => continue,
         };
         if accepts(field, coding) {

@@ -55,7 +55,8 @@ impl Step {
     }
 }
 
-/// The body that `rewrite` makes of `head` and `rest`; it begins with `out`.
+/// The body that `rewrite` makes of `head` and `rest`; it begins with `out`. A rewrite that can
+/// fall behind has an empty head.
 pub(super) fn body_of<R: Rewrite>(
     mut rewrite: R,
     head: Bytes,
@@ -65,9 +66,6 @@ pub(super) fn body_of<R: Rewrite>(
     if matches!(rest, Body::Empty) && head.len() <= TURN_BYTES {
         let done = rewrite.push(&head, &mut out).and_then(|()| rewrite.end(&mut out));
         let failed = done.err();
-        if failed.is_none() && rewrite.is_behind() {
-            return streamed(rewrite, Pieces::of(Body::Empty), out);
-        }
         if failed.is_none() && out.len() < BUFFER_BYTES {
             return Body::from(out);
         }
@@ -173,7 +171,7 @@ impl<R: Rewrite> Rewritten<R> {
             self.since_turn = 0;
             let (out, done) = (std::mem::take(&mut self.out), Ok(()));
             let stepped = Stepped { rewrite, step, out, done };
-            self.away = Some(Away::send(stepped, |all: &mut Stepped<R>| {
+            self.away = Some(Away::send(stepped, false, |all: &mut Stepped<R>| {
                 all.done = all.step.take(&mut all.rewrite, &mut all.out);
             }));
             return Ok(());

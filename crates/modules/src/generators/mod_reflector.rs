@@ -15,7 +15,7 @@ use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::{Bound, Hooks, Step, Verdict};
 use server::merge::Prepend;
 use server::module::Module;
-use server::request::{Request, Told};
+use server::request::{Announced, Request};
 use server::request_body::{BodyError, BodyIn};
 use wire::method::Method;
 
@@ -70,7 +70,7 @@ fn handle<'r>(cx: Bound<'r, Reflector>, request: &'r mut Request) -> Step<'r> {
             let allow = request.allow();
             request.response.headers_out.set(b"Allow", &allow);
             request.response.body = Body::Empty;
-            request.response.told = Told::End;
+            request.response.announced = Announced::End;
             Step::OK
         }
         Method::POST if request.main.is_some() => Step::OK,
@@ -84,7 +84,8 @@ async fn reflect(dir: &Dir, request: &mut Request) -> Verdict {
     let mut head = BytesMut::new();
     let mut body_in = std::mem::take(&mut request.body_in);
     let length = body_in.length();
-    request.response.told = if length.is_some() { Told::Length } else { Told::Fields };
+    request.response.announced =
+        if length.is_some() { Announced::Length } else { Announced::Fields };
     while head.len() < WHOLE_BYTES {
         match body_in.next().await {
             Some(Ok(bytes)) => head.extend_from_slice(&bytes),
@@ -92,7 +93,7 @@ async fn reflect(dir: &Dir, request: &mut Request) -> Verdict {
             None => {
                 request.response.chunked = length.is_none() && !head.is_empty();
                 if head.is_empty() {
-                    request.response.told = Told::End;
+                    request.response.announced = Announced::End;
                     request.response.body = Body::Empty;
                     return Verdict::Ok;
                 }

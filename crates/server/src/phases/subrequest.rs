@@ -355,7 +355,7 @@ impl Request {
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
             has_used_login: self.has_used_login(),
-            lent: self.lent(),
+            lent: self.lent(|_| true),
         }));
         sub.env.extend(&self.env);
         sub.depth.subrequests += 1;

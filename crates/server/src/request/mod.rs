@@ -52,9 +52,9 @@ pub use dependencies::Dependencies;
 pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, Unhosted};
-pub use origin::{Depth, Lent, MainRequest, UsedLogin};
+pub use origin::{Depth, LentSession, MainRequest, UsedLogin};
 pub use resource::{Proxied, Resource};
-pub use response::{LateTrailers, Response, Told};
+pub use response::{Announced, LateTrailers, Response};
 pub use traffic::Traffic;
 pub use validators::OwnValidators;
 

@@ -39,7 +39,7 @@ pub struct MainRequest {
 }
 
 /// The session of a request, which its subrequests share: a type of mod_session.
-pub struct Lent(pub Rc<dyn Any>);
+pub struct LentSession(pub Rc<dyn Any>);
 
 /// Marks a request whose credentials were correct and are valid for one request.
 pub struct UsedLogin;
@@ -95,13 +95,16 @@ impl Request {
         (method, target.get(..end(target)).unwrap_or_default())
     }
 
-    /// What this request, one that it was redirected from, or the main request has as [`Lent`].
-    pub fn lent(&self) -> Option<Rc<dyn Any>> {
-        let mut chain = std::iter::successors(Some(self), |request| request.prev.as_deref());
-        chain.find_map(|request| {
-            let own = request.kept::<Lent>().map(|Lent(own)| own.clone());
-            own.or_else(|| request.main.as_ref()?.lent.clone())
-        })
+    /// The first [`LentSession`] that fits: of this request, one that it was redirected from, or
+    /// the main request.
+    pub fn lent(&self, is_it: impl Fn(&dyn Any) -> bool) -> Option<Rc<dyn Any>> {
+        let chain = std::iter::successors(Some(self), |request| request.prev.as_deref());
+        let mut lent = chain.flat_map(|request| {
+            let own = request.kept::<LentSession>().map(|LentSession(own)| own);
+            let of_main = request.main.as_ref().and_then(|main| main.lent.as_ref());
+            own.into_iter().chain(of_main)
+        });
+        lent.find(|lent| is_it(&***lent)).cloned()
     }
 
     /// Whether credentials that are valid once were used by this request, by one that it was

@@ -67,8 +67,8 @@ pub struct Response {
     pub is_one_brigade: bool,
     /// The body reads the rest of the request's: both are on their way at the same time.
     pub reads_request: bool,
-    /// What the handler, and the filters so far, have told of the body.
-    pub told: Told,
+    /// What the handler and the filters so far have announced of the body.
+    pub announced: Announced,
     /// Whether a response 103 of the configuration precedes it over HTTP/2.
     pub has_early_hints: bool,
 }
@@ -76,7 +76,7 @@ pub struct Response {
 /// What a handler announces of a body before a filter sees any of it, as far as filters depend on
 /// that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Told {
+pub enum Announced {
     /// Nothing but what a `Content-Length` among the fields says.
     #[default]
     Fields,
@@ -113,7 +113,7 @@ impl Default for Response {
             is_raw: false,
             is_one_brigade: false,
             reads_request: false,
-            told: Told::Fields,
+            announced: Announced::Fields,
             has_early_hints: false,
         }
     }
@@ -131,11 +131,11 @@ impl Response {
         self.keeps_origin && (is(b"Date") || is(b"Server"))
     }
 
-    /// Takes back what was told of the body's length: a filter changes it.
+    /// Withdraws the length that was announced, since a filter changes it.
     pub fn unset_length(&mut self) {
         self.headers_out.unset(b"Content-Length");
-        if self.told == Told::Length {
-            self.told = Told::Fields;
+        if self.announced == Announced::Length {
+            self.announced = Announced::Fields;
         }
     }
 
@@ -153,7 +153,7 @@ impl Response {
             status, status_line, headers_out, err_headers_out, trailers_out, late_trailers,
             content_type, content_encoding, content_languages, body, tunnel, passing, mtime_us,
             bytes_sent, expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
-            is_raw, is_one_brigade, reads_request, told, has_early_hints,
+            is_raw, is_one_brigade, reads_request, announced, has_early_hints,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -167,7 +167,7 @@ impl Response {
         *allowed = MethodSet::EMPTY;
         (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
         (*is_raw, *is_one_brigade, *reads_request) = (false, false, false);
-        *told = Told::Fields;
+        *announced = Announced::Fields;
         *has_early_hints = false;
     }
 }

@@ -71,7 +71,7 @@ fn ask(site: &Site, path: &str) {
     }
 }
 
-fn assert_holds_nobody_up(name: &str, rules: &str, path: &str) {
+fn assert_delays_no_others(name: &str, rules: &str, path: &str) {
     let mut site = site(name, rules);
     site.start();
     let child = site.children();
@@ -81,50 +81,50 @@ fn assert_holds_nobody_up(name: &str, rules: &str, path: &str) {
 }
 
 #[test]
-fn compressing_holds_nobody_up() {
+fn compressing_delays_no_other_client() {
     for (name, rules) in [
         ("heavy-deflate", "SetOutputFilter DEFLATE"),
         ("heavy-brotli", "SetOutputFilter BROTLI_COMPRESS"),
         ("heavy-zstd", "SetOutputFilter ZSTD"),
     ] {
-        assert_holds_nobody_up(name, rules, "/heavy/text.html");
+        assert_delays_no_others(name, rules, "/heavy/text.html");
     }
 }
 
 #[test]
-fn compressing_with_most_effort_holds_nobody_up() {
+fn compressing_with_most_effort_delays_no_other_client() {
     for (name, host, filter) in [
         ("heavy-brotli-11", "BrotliCompressionQuality 11", "BROTLI_COMPRESS"),
         ("heavy-zstd-19", "ZstdCompressionLevel 19", "ZSTD"),
     ] {
         let rules = format!("SetOutputFilter {filter}\n</Location>\n{host}\n<Location /other>");
-        assert_holds_nobody_up(name, &rules, "/heavy/text.html");
+        assert_delays_no_others(name, &rules, "/heavy/text.html");
     }
 }
 
 #[test]
-fn translating_holds_nobody_up() {
+fn translating_delays_no_other_client() {
     let rules = "CharsetSourceEnc ISO-8859-1\nCharsetDefault UTF-8\nForceType text/plain";
-    assert_holds_nobody_up("heavy-charset", rules, "/heavy/text.html");
+    assert_delays_no_others("heavy-charset", rules, "/heavy/text.html");
 }
 
 #[test]
-fn substituting_holds_nobody_up() {
+fn substituting_delays_no_other_client() {
     let slow = "SetOutputFilter SUBSTITUTE\nSubstitute \"s/a(?=[^b]*$)/x/\"";
-    assert_holds_nobody_up("heavy-line", slow, "/heavy/line.html");
-    assert_holds_nobody_up("heavy-lines", slow, "/heavy/lines.html");
+    assert_delays_no_others("heavy-line", slow, "/heavy/line.html");
+    assert_delays_no_others("heavy-lines", slow, "/heavy/lines.html");
     let caseless = "SetOutputFilter SUBSTITUTE\nSubstitute s/aaaaaaaaaaaaaaaaaaaaaaaaab/x/in";
-    assert_holds_nobody_up("heavy-caseless", caseless, "/heavy/line.html");
+    assert_delays_no_others("heavy-caseless", caseless, "/heavy/line.html");
 }
 
 #[test]
-fn a_script_of_sed_with_many_matches_holds_nobody_up() {
+fn a_script_of_sed_with_many_matches_delays_no_other_client() {
     let rules = "SetOutputFilter Sed\nOutputSed s/a/x/g";
-    assert_holds_nobody_up("heavy-sed", rules, "/heavy/line.html");
+    assert_delays_no_others("heavy-sed", rules, "/heavy/line.html");
 }
 
 #[test]
-fn a_body_for_sed_holds_nobody_up() {
+fn a_body_for_sed_delays_no_other_client() {
     let rules = "SetHandler reflector\nSetInputFilter Sed\nInputSed s/a/x/g";
     let mut site = site("heavy-input", rules);
     site.start();

@@ -47,7 +47,7 @@ enum Act {
 }
 
 impl Act {
-    fn have_done(&self, packer: &mut dyn Pack, out: &mut Vec<u8>) -> io::Result<()> {
+    fn apply(&self, packer: &mut dyn Pack, out: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Act::Push(piece) => packer.push(piece, out),
             Act::Flush => packer.flush(out),
@@ -202,13 +202,13 @@ impl Recoded {
                 self.since_turn = 0;
                 let (out, done) = (std::mem::take(&mut self.output), Ok(()));
                 let packed = Packed { packer, act, out, done };
-                self.away = Some(Away::send(packed, |all: &mut Packed| {
-                    all.done = all.act.have_done(&mut *all.packer, &mut all.out);
+                self.away = Some(Away::send(packed, true, |all: &mut Packed| {
+                    all.done = all.act.apply(&mut *all.packer, &mut all.out);
                 }));
                 Ok(())
             }
             Coding::Pack(mut packer) => {
-                let done = act.have_done(&mut *packer, &mut self.output);
+                let done = act.apply(&mut *packer, &mut self.output);
                 self.note(&act, &*packer);
                 self.coding = Coding::Pack(packer);
                 done

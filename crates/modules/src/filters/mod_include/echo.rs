@@ -1,9 +1,10 @@
 //! `echo`, `set` and `printenv`.
 
+use server::errorlog::Verbatim;
+
 use super::page::Page;
 use super::parse::Element;
 use super::{coding, entity};
-use server::errorlog::Verbatim;
 
 /// `<!--#echo [decoding="…"] [encoding="…"] var="…" … -->`
 ///

@@ -5,13 +5,13 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bstr::BStr;
 use bytes::Bytes;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::errors;
 use server::filter::{Beginning, InputFilter, OutputFilter};
 use server::log::Level;
-use server::request::{Request, Told};
+use server::request::{Announced, Request};
 use server::request_body::{BodyError, BodySource};
 
 use super::Sed;
@@ -39,7 +39,7 @@ impl OutputFilter for Filter {
         if request.response.body.length() == Some(0) {
             self.is_done = true;
             // Of an empty file, the script prints nothing.
-            request.response.told = Told::End;
+            request.response.announced = Announced::End;
             return None;
         }
         request.response.unset_length();
@@ -70,7 +70,7 @@ fn start(request: &Request, script: &Arc<Parser>) -> Option<Runner> {
     }
     let runner = Runner::new(script.clone(), recorder.is_some());
     match (runner, &script.script.unfinished) {
-        (Err(name), _) => log(request, &format!("cannot open {}", BStr::new(&name))),
+        (Err(name), _) => log(request, &format!("cannot open {}", Verbatim::new(&name))),
         (Ok(_), Some(why)) => log(request, why),
         (Ok(runner), None) => return Some(runner),
     }
@@ -135,7 +135,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
             request.allow_ranges();
         }
         if out.is_empty() {
-            request.response.told = Told::End;
+            request.response.announced = Announced::End;
         }
         request.response.body = if out.is_empty() { Body::Empty } else { Body::from(out) };
     } else {

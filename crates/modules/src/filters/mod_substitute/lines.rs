@@ -171,22 +171,19 @@ mod tests {
         let mut lines =
             Lines::new(&Rules { list: Arc::new(vec![rule]), line_bytes, inherits_before });
         let line = [vec![b'a'; 8_000], b"\n".to_vec()].concat();
-        let (mut out, mut steps) = (Vec::new(), 0);
-        let mut longest = Duration::ZERO;
+        let (mut out, mut longest) = (Vec::new(), Duration::ZERO);
         for _ in 0..4 {
             let (began, is_slow) = (Instant::now(), lines.is_slow());
             lines.push(&line, &mut out).unwrap();
             if !is_slow {
                 longest = longest.max(began.elapsed());
             }
-            steps += 1;
         }
         while lines.is_behind() {
             lines.push(b"", &mut out).unwrap();
-            steps += 1;
         }
         lines.end(&mut out).unwrap();
-        assert!(lines.is_slow() && steps >= 4, "{longest:?}");
+        assert!(lines.is_slow(), "{longest:?}");
         assert!(longest < Duration::from_secs(1), "{longest:?}");
         assert_eq!(out, line.repeat(4).replace(b"a", b"x"));
     }

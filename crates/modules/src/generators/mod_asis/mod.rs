@@ -12,7 +12,7 @@ use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::module::Module;
 use server::redirect;
-use server::request::{FileKind, Request, Told};
+use server::request::{Announced, FileKind, Request};
 use wire::Method;
 
 use document::{Document, Failure};
@@ -72,7 +72,7 @@ async fn respond(request: &mut Request) -> Verdict {
         return redirect::internal_redirect_handler(request, &target).await;
     }
     if request.head.header_only {
-        request.response.told = Told::End;
+        request.response.announced = Announced::End;
         request.response.body = Body::Empty;
     } else {
         request.response.body = document.body(start);

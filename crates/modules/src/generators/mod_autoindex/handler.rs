@@ -12,7 +12,7 @@ use server::errorlog::Verbatim;
 use server::etag;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
-use server::request::{Request, Told};
+use server::request::{Announced, Request};
 use wire::{Method, MethodSet, escape};
 
 use super::around::{self, Parts};
@@ -92,7 +92,7 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
     let flags = config.options.flags();
     describe(config, request, flags);
     if request.head.header_only {
-        request.response.told = Told::End;
+        request.response.announced = Announced::End;
         request.response.body = Body::Empty;
         return Verdict::Ok;
     }

@@ -1,7 +1,6 @@
 //! A check of a worker. Source: `hc_check_tcp`, `hc_check_http`, `hc_check_cping`,
 //! `create_hcheck_req`.
 
-use server::errorlog::Verbatim;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,7 +157,8 @@ fn request(worker: &Worker, method: Method) -> Option<(&'static str, Vec<u8>)> {
         }
         text.extend_from_slice(&uri);
     }
-    let (host, port) = (Verbatim::new(&worker.target.host), worker.target.port_number());
-    text.extend_from_slice(format!(" {protocol}\r\nHost: {host}:{port}\r\n\r\n").as_bytes());
+    text.extend_from_slice(format!(" {protocol}\r\nHost: ").as_bytes());
+    text.extend_from_slice(&worker.target.host);
+    text.extend_from_slice(format!(":{}\r\n\r\n", worker.target.port_number()).as_bytes());
     Some((name, text))
 }

@@ -2,11 +2,12 @@
 //!
 //! Source: `ap_session_load`, `session_cookie_load`.
 
+use std::any::Any;
 use std::rc::Rc;
 
 use server::errorlog::Verbatim;
 use server::log::Level;
-use server::request::{Lent, Request};
+use server::request::{LentSession, Request};
 
 use super::{Dir, Session, Shared, Store, Stored, Values, codec, coding, store};
 
@@ -22,14 +23,14 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
     if !dir.enabled.or(false) {
         return None;
     }
-    let uri = request.resource.uri.clone();
-    let uri = Verbatim::new(&uri);
     if !is_included(&dir, &request.resource.uri) {
+        let uri = Verbatim::new(&request.resource.uri);
         let message = format_args!("excluded by configuration for: {uri}");
         request.log::<Session>(Level::Debug, 1814, message);
         return None;
     }
     let Some((store, (name, forgets))) = store(request) else {
+        let uri = Verbatim::new(&request.resource.uri);
         let message = format_args!(
             "session is enabled but no session modules have been configured, session not loaded: \
              {uri}"
@@ -57,7 +58,8 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
         values.max_age = max_age;
     }
     if dir.env.or(false) {
-        // Apache writes the session for programs before a login changes it: its end stands first.
+        // Apache writes the session for programs before a login changes it, so
+        // the entry `expiry` comes first.
         coding::encode(&mut values.borrow_mut());
     }
     Some(values)
@@ -78,9 +80,10 @@ fn is_included(dir: &Dir, uri: &[u8]) -> bool {
 /// The session that was loaded by this request, one that it was redirected from, or the main
 /// request. A directory's index is a subrequest, and would find no cookie that is hidden by then.
 fn find(request: &Request, name: &[u8]) -> Option<Shared> {
-    let lent = request.lent()?;
-    let loaded = lent.downcast_ref::<Loaded>().filter(|loaded| loaded.name == name)?;
-    Some(loaded.values.clone())
+    let is_it =
+        |lent: &dyn Any| lent.downcast_ref::<Loaded>().is_some_and(|loaded| loaded.name == name);
+    let lent = request.lent(is_it)?;
+    lent.downcast_ref::<Loaded>().map(|loaded| loaded.values.clone())
 }
 
 /// Reads a session from its store; `None` if that fails.
@@ -113,6 +116,6 @@ async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shar
 
 fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {
     let values: Shared = Rc::new(values.into());
-    request.keep(Lent(Rc::new(Loaded { name, values: values.clone() })));
+    request.keep(LentSession(Rc::new(Loaded { name, values: values.clone() })));
     values
 }

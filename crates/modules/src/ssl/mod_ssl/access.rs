@@ -59,7 +59,7 @@ fn verifies(own: Bound<'_, Ssl>) -> bool {
 fn check_handshake<'r>(_own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     let is_other = |tls: &&TlsFacts| tls.host != request.host.id;
     let tls = request.connection.tls.as_deref().filter(is_other);
-    if tls.is_none_or(|tls| policy::is_judged_for(tls, request)) {
+    if !tls.is_some_and(|tls| policy::is_unverified(tls, request)) {
         return Step::DECLINED;
     }
     request.depends.pure = false;

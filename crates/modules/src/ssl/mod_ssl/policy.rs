@@ -53,7 +53,7 @@ pub struct Rules {
     connection: [u8; 32],
     /// Whether TLS is on, and which clients are trusted by the host itself.
     clients: [u8; 32],
-    /// What its sections add to that: handshakes are for them as well.
+    /// What its sections require beyond that, which handshakes ask for as well.
     sections: [u8; 32],
 }
 
@@ -151,6 +151,16 @@ pub fn admit(
 fn verifies_otherwise(asked: &Server, shaken: &Server) -> bool {
     let clients = |own: &Server| own.rules.0.as_ref().map(|rules| rules.clients);
     asked.verifies_clients() && clients(asked) != clients(shaken)
+}
+
+/// Whether the request's host verifies clients by rules other than those of the handshake.
+pub fn is_unverified(tls: &TlsFacts, request: &Request) -> bool {
+    let server = &request.engine.server;
+    let shaken = host_by_id(server, tls.host).and_then(|shaken| of_host(server, shaken));
+    match (of_host(server, &request.host), shaken) {
+        (Some(asked), Some(shaken)) => verifies_otherwise(asked, shaken),
+        _ => true,
+    }
 }
 
 /// Whether the client's certificate was verified by rules equal to those of the request's host.

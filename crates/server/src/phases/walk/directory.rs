@@ -15,6 +15,7 @@ use crate::explain::{self, Unread};
 use crate::files::path::{self, StatError};
 use crate::log::Level;
 use crate::phases::matching::{Stop, certain};
+use crate::phases::subrequest::parent;
 use crate::phases::walk::entered::{Entered, Way};
 use crate::phases::walk::gathered::Gathered;
 use crate::phases::walk::{PATHNAME, again, enter, htaccess, match_names, symlink};
@@ -62,12 +63,6 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
             Err(stop)
         }
     }
-}
-
-/// The name up to its last slash.
-fn folder_of(file: &[u8]) -> &[u8] {
-    let end = file.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    file.get(..end).unwrap_or_default()
 }
 
 fn log_failed(request: &Request, file: &[u8], errno: Errno) {
@@ -284,8 +279,8 @@ impl Walk {
             // Beside the file of its request, Apache looks at a link alone, unless it dangles.
             let main = request.main.as_deref().map(|main| main.filename.as_slice());
             let prev = request.prev.as_deref().map(|prev| prev.resource.filename.as_slice());
-            let own = folder_of(&self.here);
-            let is_beside = main.or(prev).is_some_and(|known| folder_of(known) == own);
+            let own = parent(&self.here);
+            let is_beside = main.or(prev).is_some_and(|known| parent(known) == own);
             let is_alone = is_beside && rustix::fs::stat(path::as_path(&self.here)).is_ok();
             let number = if is_alone { 32 } else { 37 };
             request.log_core(Level::Error, number, why, Some(&self.here));

@@ -22,6 +22,7 @@ use crate::config::section::{Lifetime, Section};
 use crate::errorlog::Verbatim;
 use crate::files::path;
 use crate::log::Level;
+use crate::phases::subrequest;
 use crate::request::{FileInfo, Request};
 
 /// Most bytes of an `.htaccess` file; a longer one is a 403 for its folder.
@@ -304,8 +305,7 @@ pub(super) fn unreadable(request: &mut Request, file: &[u8]) -> u16 {
     let opened = regular::open(path::as_path(file));
     let error = opened.err().and_then(|error| error.raw_os_error());
     let errno = error.map_or(Errno::FBIG, Errno::from_raw_os_error);
-    let end = file.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    let directory = Verbatim::new(file.get(..end).unwrap_or_default());
+    let directory = Verbatim::new(subrequest::parent(file));
     let file = Verbatim::new(file);
     if errno == regular::NOT_REGULAR {
         let server = &request.engine.server;
