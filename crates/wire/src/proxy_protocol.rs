@@ -38,11 +38,13 @@ pub struct Refusal {
     pub log_number: u32,
     /// The message.
     pub message: String,
+    /// Whether the address is of another family than the header names.
+    pub is_of_other_family: bool,
 }
 
 impl Refusal {
     fn refuse(log_number: u32, message: impl Into<String>) -> Progress {
-        Progress::Refused(Refusal { log_number, message: message.into() })
+        Progress::Refused(Refusal { log_number, message: message.into(), ..Refusal::default() })
     }
 }
 

@@ -290,7 +290,7 @@ impl<'h> ResponseHead<'h> {
         let mut fields = Vec::new();
         while let Some(name) = parts.next() {
             let value = parts.next().ok_or(WsgiFault::Field)?;
-            // What else is no token makes the response an error that the server logs.
+            // The server itself refuses and logs other names that are not tokens.
             let is_part = |byte: &u8| !matches!(byte, b'\r' | b'\n' | b':' | b' ' | b'\t');
             let is_field = !name.is_empty()
                 && name.iter().all(is_part)

@@ -199,8 +199,8 @@ impl Region {
     /// A worker process has died: its requests are lost.
     pub fn bury_worker(&self, worker: u16) {
         for slot in 0..self.geometry.slots() {
-            // A loop may release it meanwhile, but only once.
-            for _ in 0..4 {
+            // A loop may change it once meanwhile: from taken to abandoned.
+            for _ in 0..2 {
                 let Some(now) = self.state(slot).filter(|now| now.worker == worker) else { break };
                 let next = match now.kind {
                     Kind::Taken => now.with(Kind::Lost),

@@ -11,6 +11,7 @@ use blackbox::run::{Mode, run_file};
 use blackbox::testfile::{Change, Entry, TestFile};
 
 use crate::fresh;
+use crate::identities;
 use crate::site::{Case, Content, Node, Request, Seat};
 use crate::talk::PAUSE;
 use crate::verdict::Signature;
@@ -100,7 +101,7 @@ const OF_CONTENTS: [(&str, &str); 20] = [
 
 /// The modules of the case's directives, and those that others require.
 fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
-    if modules.contains(&"proxy") || modules.contains(&"dbd") && !modules.contains(&"sed") {
+    if modules.contains(&"proxy") || modules == identities::MODULES.as_slice() {
         return modules.to_vec();
     }
     let mut names = BTreeSet::new();

@@ -220,8 +220,7 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
 
 /// The words of a text in which quotation marks have no meaning (`ap_getword_white`).
 pub fn plain_words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'\x0b';
-    text.split(is_space).filter(|word| !word.is_empty())
+    text.split(|byte| wire::chars::is_space(*byte)).filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]

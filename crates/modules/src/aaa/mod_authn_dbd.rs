@@ -5,10 +5,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bstr::BStr;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
@@ -105,7 +105,7 @@ impl Authenticate for Users {
         let label = request.dir_of::<AuthnDbd>().and_then(|dir| dir.user.get().cloned());
         Pending::Wait(Box::pin(async move {
             let arguments = vec![Argument::Text(login.user.clone())];
-            match look_up(request, BY_USER, label, arguments, &BStr::new(&login.user)).await {
+            match look_up(request, BY_USER, label, arguments, &Verbatim::new(&login.user)).await {
                 Ok(Some(kept)) => {
                     mod_authn_socache::keep(request, PROVIDER, &login.user, None, &kept).await;
                     password::compare::<AuthnDbd>(request, &login.password, kept).await
@@ -130,7 +130,7 @@ impl Authenticate for Users {
         let label = request.dir_of::<AuthnDbd>().and_then(|dir| dir.realm.get().cloned());
         Some(Pending::Wait(Box::pin(async move {
             let arguments = vec![Argument::Text(user.to_vec()), Argument::Text(realm.to_vec())];
-            let who = format!("{}:{}", BStr::new(user), BStr::new(realm));
+            let who = format!("{}:{}", Verbatim::new(user), Verbatim::new(realm));
             match look_up(request, BY_REALM, label, arguments, &who).await {
                 Ok(Some(hash)) => {
                     mod_authn_socache::keep(request, PROVIDER, user, Some(realm), &hash).await;

@@ -8,7 +8,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 use nix::unistd::{Gid, Uid, chdir, chroot, setgid, setgroups, setuid};
-
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::settings::Identity;

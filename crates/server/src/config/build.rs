@@ -220,7 +220,7 @@ impl Build {
         self.diagnostics.push(Diagnostic::warning(span, "", message));
     }
 
-    /// Adds a warning of our own, which has a number and is shown with its line.
+    /// Adds a warning with a number, Apache's or our own, which is shown with its line.
     pub fn remark(&mut self, span: Span, code: &'static str, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic::warning(span, code, message));
     }

@@ -42,7 +42,7 @@ pub struct Registry {
     /// Whether an expression uses the client's name (`REMOTE_HOST`), which must be looked up
     /// beforehand.
     pub names_client: Mentioned,
-    /// The same of the user that the client's host names (`REMOTE_IDENT`).
+    /// The same for the user name that the client's host reports (`REMOTE_IDENT`).
     pub names_user_of_host: Mentioned,
     /// Whether a directive reads a variable that programs and pages get.
     pub names_variables: Mentioned,

@@ -99,7 +99,7 @@ impl Request {
         let added = added.join(", ");
         match (found.severity, number) {
             // In Apache these lines don't even name the file.
-            (Severity::Warning, Some(number)) => {
+            (Severity::Warning, Some(number)) if !added.is_empty() => {
                 let module = if OF_MACROS.contains(&number) { "mod_macro.c" } else { "core.c" };
                 self.log_as(module, level, number, format_args!("{message} ({file}, {added})"));
             }

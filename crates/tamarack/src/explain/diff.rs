@@ -72,6 +72,9 @@ impl Fresh {
 
     /// Whether two texts differ only in such values.
     fn has_both(&self, one: &str, other: &str) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
         let (one, other) = (words(one), words(other));
         let fits = |text: &[Option<String>], words: &[&str]| {
             let is_same = |(own, word): (&Option<String>, &&str)| {

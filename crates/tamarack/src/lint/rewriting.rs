@@ -259,6 +259,8 @@ fn unreached(
 
 /// Finds conditions of a rule on the URL's path that can't hold, since it begins with a slash.
 fn without_slash(conditions: &[(&Directive, Line<'_>)], rule: &Line<'_>, found: &mut Vec<Finding>) {
+    // The rule runs if another condition holds.
+    let is_any = conditions.iter().any(|(_, line)| line.has(&["OR", "ORNEXT"]));
     for (one, line) in conditions {
         if line.first == "%{REQUEST_URI}" && patterns::lacks_slash(line.second) {
             let finding = Finding::hint(
@@ -266,7 +268,7 @@ fn without_slash(conditions: &[(&Directive, Line<'_>)], rule: &Line<'_>, found: 
                 format!("'{}' can't match: a URL path begins with a slash", line.second),
                 "begin the expression with ^/",
             );
-            found.push(finding.severe_if(rule.denies()));
+            found.push(finding.severe_if(rule.denies() && !is_any));
         }
     }
 }

@@ -46,7 +46,19 @@ pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
         for file in files::all(server).iter().take(ASKED_LIMIT) {
             about_files.extend(htaccess(&mut session, file, &mut late).await);
         }
+        let is_given_up = late.len() >= LATE_LIMIT;
         about_files.extend(late.into_iter().map(lateness));
+        if is_given_up {
+            about_files.push(Finding {
+                severity: Severity::Hint,
+                span: None,
+                about: None,
+                message: format!(
+                    "{LATE_LIMIT} responses took too long: no further ones were checked"
+                ),
+                remedy: "mend these first".to_owned(),
+            });
+        }
         (sent, about_files)
     });
     let Ok((sent, about_files)) = asked else { return };

@@ -89,7 +89,8 @@ fn client(line: &[u8]) -> Result<Option<SocketAddr>, Progress> {
             text(host),
             text(line),
         );
-        return Err(Refusal::refuse(3502, message));
+        let refusal = Refusal { log_number: 3502, message, is_of_other_family: true };
+        return Err(Progress::Refused(refusal));
     };
     Ok(Some(SocketAddr::new(address, port)))
 }

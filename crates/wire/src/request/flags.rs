@@ -43,7 +43,7 @@ flags! {
     TRAILER = 18, "There is a `Trailer` field.";
     PRIORITY = 19, "There is a `Priority` field.";
     ACCEPT_PUSH_POLICY = 20, "There is an `Accept-Push-Policy` field.";
-    UNREAD = 21, "The request line is too long, or ends otherwise than it should.";
+    UNREAD = 21, "The request line is too long, or has an invalid line end.";
     BLANK = 22, "The request line has only blanks.";
 }
 

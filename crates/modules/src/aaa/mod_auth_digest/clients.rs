@@ -130,8 +130,8 @@ pub(super) enum Counted {
 /// The highest count of requests with a nonce.
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 const COUNT_BITS: u32 = 20;
-/// The time in which no client gets a nonce and comes back with it. Eight years of it fit beside a
-/// count.
+/// The resolution of a nonce's time, shorter than any round trip. The bits beside the count last
+/// for eight years.
 const SLICE_US: u64 = 16;
 
 /// A nonce's time in slices since the memory was made, followed by a count of requests.

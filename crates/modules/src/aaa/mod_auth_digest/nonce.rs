@@ -15,6 +15,7 @@ use crate::aaa::password::hex;
 const NUMBER_BYTES: usize = 12;
 /// Bytes of the tag before it is written in digits, as many as SHA-1's in Apache.
 const TAG_BYTES: usize = 20;
+
 /// The secret: of all processes, since it is made before they are.
 static SECRET: OnceLock<Option<Key>> = OnceLock::new();
 

@@ -6,9 +6,9 @@
 use std::io;
 use std::time::Duration;
 
-use bstr::BStr;
 use rt::{ConnectError, ConnectOptions, Stream};
 use rustix::io::Errno;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::fastcgi::{Event, Fault, RecordDecoder, Role, begin_request, write_params};
@@ -206,7 +206,7 @@ async fn read(
                 at += consumed;
             }
             Event::Stderr { consumed, len } => {
-                let message = BStr::new(received.get(piece(consumed, len)).unwrap_or_default());
+                let message = Verbatim::new(received.get(piece(consumed, len)).unwrap_or_default());
                 let backend = &provider.backend;
                 let text = format_args!("handle_response: Logged from {backend}: '{message}'");
                 request.log::<AuthnzFcgi>(Level::Warn, 2507, text);

@@ -162,13 +162,12 @@ fn authorize_user<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Ste
 }
 
 fn verdict_of_user(dir: &Dir, request: &mut Request, found: Authz) -> Verdict {
-    let uri = request.resource.uri.clone();
-    let uri = Verbatim::new(&uri);
     match found {
         Authz::Granted => Verdict::Ok,
         Authz::GeneralError | Authz::Later => Verdict::Status(500),
         Authz::Undecided => denied(request),
         Authz::DeniedNoUser => {
+            let uri = Verbatim::new(&request.resource.uri);
             let message = format_args!("authorization failure (no authenticated user): {uri}");
             request.log::<AuthzCore>(Level::Error, 1629, message);
             ask_again(request)
@@ -178,7 +177,7 @@ fn verdict_of_user(dir: &Dir, request: &mut Request, found: Authz) -> Verdict {
                 return denied(request);
             }
             let user = request.user.as_deref().unwrap_or_default();
-            let user = Verbatim::new(user);
+            let (user, uri) = (Verbatim::new(user), Verbatim::new(&request.resource.uri));
             let message = format_args!("user {user}: authorization failure for \"{uri}\": ");
             request.log::<AuthzCore>(Level::Error, 1631, message);
             if dir.forbidden_on_failure == Some(true) {

@@ -173,6 +173,9 @@ mod tests {
         let plain = |text: &[u8]| rewritten(text, None);
         assert_eq!(plain(b"text/html"), Ok(b"text/html".to_vec()));
         assert_eq!(plain(b"a/b;c=d;  e=\"f;g\""), Ok(b"a/b; c=d; e=\"f;g\"".to_vec()));
+        for invalid in [&b"foo"[..], b"a b", b"a/", b"text/html;", b"a/b;c=\"d\"e"] {
+            assert!(plain(invalid).is_err(), "{}", bstr::BStr::new(invalid));
+        }
     }
 
     #[test]

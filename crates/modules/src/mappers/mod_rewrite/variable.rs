@@ -64,6 +64,7 @@ pub(super) enum Plain {
     RemoteAddr,
     /// `REMOTE_HOST`
     RemoteHost,
+    /// `REMOTE_IDENT`
     RemoteIdent,
     /// `REMOTE_PORT`
     RemotePort,

@@ -4,6 +4,7 @@
 
 use conf::expr::EvalError;
 use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Regex, TooLong, substitute};
+use server::explain::Recorder;
 use server::expr;
 use server::log::Level;
 use server::request::Request;
@@ -46,8 +47,8 @@ pub(super) fn apply(
     while let Some(entry) = entries.get(*done) {
         if entry.is_early() == (time == Time::Early) && holds(&entry.condition, request)? {
             change(request, fields, entry)?;
-            if request.engine.recording().is_some() {
-                record(request, fields, entry);
+            if let Some(recorder) = request.engine.recording() {
+                record(recorder, request, fields, entry);
             }
         }
         *done += 1;
@@ -56,8 +57,7 @@ pub(super) fn apply(
 }
 
 #[cold]
-fn record(request: &Request, fields: Fields, entry: &Entry) {
-    let Some(recorder) = request.engine.recording() else { return };
+fn record(recorder: &Recorder, request: &Request, fields: Fields, entry: &Entry) {
     let (table, values) = match fields {
         Fields::Request => return recorder.directive(&entry.name, entry.span),
         Fields::Success => ("header", &request.response.headers_out),

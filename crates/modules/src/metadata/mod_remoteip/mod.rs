@@ -124,12 +124,10 @@ fn take(settings: &Settings, header: &[u8], outcome: Outcome, request: &mut Requ
             false => (1568, "cannot be parsed as a client IP"),
         };
         let text = format_args!("RemoteIP: Header {name} value of {value} {why}");
-        match refused.is_private {
-            true => request.log::<Remoteip>(Level::Debug, number, text),
-            false => {
-                let cause = Cause::UnknownName;
-                request.log_error::<Remoteip>(Level::Debug, number, cause, text);
-            }
+        if refused.is_private {
+            request.log::<Remoteip>(Level::Debug, number, text);
+        } else {
+            request.log_error::<Remoteip>(Level::Debug, number, Cause::UnknownName, text);
         }
     }
     let Some(client) = outcome.client else { return };

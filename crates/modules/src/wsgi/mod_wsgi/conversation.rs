@@ -173,7 +173,7 @@ impl Conversation {
     /// What a daemon process's application has not read of the body, at the end of the response.
     pub fn unread_body(&mut self) -> Option<BodyIn> {
         let body = if self.discards { self.take_body() } else { None };
-        // The client that still waits has got the response instead.
+        // A client that still waits for 100 Continue does not send its body after the response.
         body.filter(|body| !body.expects_continue())
     }
 

@@ -14,7 +14,7 @@ use super::words;
 use crate::arch::mod_unixd::{User, group_of, user_of};
 use crate::atoi::atol;
 
-/// The most processes of a group, which all have a place in its memory, and threads of one.
+/// The most processes of a group (each has a place in the shared memory) and threads of a process.
 const PROCESSES_MAX: i64 = 1000;
 const THREADS_MAX: i64 = 10_000;
 

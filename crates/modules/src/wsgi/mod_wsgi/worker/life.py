@@ -210,7 +210,7 @@ def _answer(wire, head, log):
     except BaseException:
         _write_log("Exception occurred processing WSGI script '%s'." % head[1])
         _write_traceback()
-        # As in mod_wsgi, a script that does not say so lets nobody in.
+        # As in mod_wsgi, access is denied if the script fails.
         refusal = _frame(b'A', b'no')
         answer = refusal if head[0] == 'a' else _frame(b'F', (500).to_bytes(2, 'little'))
     wire.send([answer])

@@ -220,7 +220,7 @@ def _open_region():
         module = _imp.create_dynamic(spec)
         _imp.exec_dynamic(module)
         numbers = map(int, _settings['region'].split())
-        # From now on the descriptor is the ring's, even if there is none.
+        # From now on the ring owns the descriptor, even if its constructor fails.
         descriptor, region = region, None
         ring = module.Ring(descriptor, *numbers, _SEND_TIMEOUT)
     except Exception as error:
