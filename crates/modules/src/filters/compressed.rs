@@ -3,61 +3,101 @@
 //! Source: `compress_filter` (modules/filters/mod_brotli.c).
 
 use std::io::{self, Write};
+use std::marker::PhantomData;
 
 use server::body::Body;
+use server::filter::{Beginning, OutputFilter};
 use server::request::{FileCoding, Request};
 use server::variant_key::VariantKey;
 
-use super::mod_deflate::AlterEtag;
 use super::mod_deflate::coding::{alter_etag, content_encoding, is_coded, name_coding};
 use super::mod_deflate::recode::{Coding, Pack, Recoded, SHORT_BYTES};
 use super::mod_deflate::totals::Totals;
+use super::settings::{self, Compressor, InForce};
 
-/// A coding, and how a host compresses with it.
-pub(super) struct Compression<'c> {
-    /// The coding's name in fields and in the suffix of the ETag.
-    pub coding: &'static [u8],
-    /// The variable that turns it off for a request.
-    pub variable: &'static [u8],
-    /// Whether the client accepts the coding.
-    pub key: &'static VariantKey,
-    /// How the ETag changes.
-    pub etag: AlterEtag,
+/// How a host compresses.
+pub(super) trait Effort: Copy + Default + 'static {
+    /// Whether it takes too long for a loop.
+    fn is_slow(self) -> bool;
+
     /// A number for everything that the compressed body depends on besides the content.
-    pub number: u64,
-    /// Creates the compressor.
-    pub pack: &'c dyn Fn() -> io::Result<Box<dyn Pack>>,
+    fn number(self) -> u64;
+
     /// Bytes of output that precede the end of a response of known length.
-    pub buffer_bytes: usize,
-    /// Whether totals are logged.
-    pub has_notes: bool,
+    fn buffer_bytes(self) -> usize {
+        BUFFER_BYTES
+    }
+
+    /// Creates the compressor.
+    fn pack(self) -> io::Result<Box<dyn Pack>>;
+}
+
+/// A module with such a filter.
+pub(super) trait Coder: Compressor<Own: Effort> {
+    /// The coding's name in fields and in the suffix of the ETag.
+    const CODING: &'static [u8];
+
+    /// The variable that turns it off for a request.
+    const VARIABLE: &'static [u8];
+
+    /// Whether the client accepts the coding.
+    const KEY: &'static VariantKey;
+}
+
+/// The filter of a module that compresses.
+pub(super) struct Filter<M> {
+    is_done: bool,
+    module: PhantomData<M>,
+}
+
+impl<M: Coder> Filter<M> {
+    /// Creates it for a response.
+    pub fn create() -> Box<dyn OutputFilter> {
+        Box::new(Filter::<M> { is_done: false, module: PhantomData })
+    }
+}
+
+impl<M: Coder> OutputFilter for Filter<M> {
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        let how = settings::in_force::<M>(request);
+        if !how.own.is_slow() || !is_for_later(request) {
+            return None;
+        }
+        self.is_done = true;
+        Some(Box::pin(async move {
+            let body = std::mem::take(&mut request.response.body);
+            request.response.body = match prepared::<M>(request, body, &how) {
+                Ok(recoded) => {
+                    let body = recoded.into_body_later(how.own.buffer_bytes()).await;
+                    done(request, body)
+                }
+                Err(body) => body,
+            };
+            true
+        }))
+    }
+
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        if self.is_done {
+            return body;
+        }
+        let how = settings::in_force::<M>(request);
+        match prepared::<M>(request, body, &how) {
+            Ok(recoded) => done(request, recoded.into_body(how.own.buffer_bytes())),
+            Err(body) => body,
+        }
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
 }
 
 /// Bytes of output for which the head of a response waits.
 pub(super) const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Compresses a response unless there is a reason not to.
-pub(super) fn apply(request: &mut Request, body: Body, how: &Compression<'_>) -> Body {
-    match prepared(request, body, how) {
-        Ok(recoded) => done(request, recoded.into_body(how.buffer_bytes)),
-        Err(body) => body,
-    }
-}
-
-/// The same, for [`Beginning`](server::filter::Beginning).
-pub(super) async fn apply_later(request: &mut Request, how: &Compression<'_>) {
-    let body = std::mem::take(&mut request.response.body);
-    request.response.body = match prepared(request, body, how) {
-        Ok(recoded) => {
-            let body = recoded.into_body_later(how.buffer_bytes).await;
-            done(request, body)
-        }
-        Err(body) => body,
-    };
-}
-
 /// Whether a body is compressed before the head is sent, on the pool if it is not short.
-pub(super) fn is_for_later(request: &Request) -> bool {
+fn is_for_later(request: &Request) -> bool {
     let body = &request.response.body;
     let is_here = !matches!(body, Body::Stream(_));
     is_here && body.length().is_some_and(|length| length > SHORT_BYTES)
@@ -69,9 +109,13 @@ fn done(request: &mut Request, body: Body) -> Body {
 }
 
 /// Prepares the head of a response; the body if it stays as it is, or is known already.
-fn prepared(request: &mut Request, body: Body, how: &Compression<'_>) -> Result<Recoded, Body> {
+fn prepared<M: Coder>(
+    request: &mut Request,
+    body: Body,
+    how: &InForce<M::Own>,
+) -> Result<Recoded, Body> {
     let is_announced = matches!(body, Body::Stream(_)) && body.length().is_some();
-    if is_excluded(request, how) {
+    if is_excluded::<M>(request) {
         return Err(body);
     }
     if request.head.header_only && is_announced {
@@ -80,23 +124,23 @@ fn prepared(request: &mut Request, body: Body, how: &Compression<'_>) -> Result<
     }
     // Caches must know that the response depends on the field, whatever the outcome.
     request.response.headers_out.merge(b"Vary", b"Accept-Encoding");
-    if request.depends_on(how.key) == 0 {
+    if request.depends_on(M::KEY) == 0 {
         return Err(body);
     }
-    name_coding(request, how.coding);
+    name_coding(request, M::CODING);
     request.response.unset_length();
     request.response.headers_out.unset(b"Content-MD5");
-    alter_etag(request, how.coding, how.etag);
+    alter_etag(request, M::CODING, how.etag);
     if request.response.status == 304 {
         return Err(body);
     }
     let is_shared = !how.has_notes && !request.head.header_only;
-    let file = is_shared.then(|| request.file_coding(&body, how.number)).flatten();
+    let file = is_shared.then(|| request.file_coding(&body, how.own.number())).flatten();
     if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
         request.response.chunked = !coded.has_length;
         return Err(Body::Bytes(coded.bytes));
     }
-    let Ok(pack) = (how.pack)() else {
+    let Ok(pack) = how.own.pack() else {
         // Its settings were checked when they were read; what is left is a lack of memory.
         request.depends.pure = false;
         return Err(Body::Stream(Box::pin(super::rewritten::Failed)));
@@ -109,10 +153,10 @@ fn prepared(request: &mut Request, body: Body, how: &Compression<'_>) -> Result<
 }
 
 /// Whether a response is not compressed for any client.
-fn is_excluded(request: &Request, how: &Compression<'_>) -> bool {
+fn is_excluded<M: Coder>(request: &Request) -> bool {
     request.main.is_some()
         || request.response.status == 204
-        || request.env.contains(how.variable)
+        || request.env.contains(M::VARIABLE)
         || request.response.headers_out.contains(b"Content-Range")
         || is_coded(&content_encoding(request))
 }

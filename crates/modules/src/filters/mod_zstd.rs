@@ -6,21 +6,19 @@
 use std::io;
 
 use conf::Arg;
-use server::body::Body;
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::filter::{Beginning, FilterDef, OutputFilter, Stage};
+use server::filter::{FilterDef, Stage};
 use server::hooks::{Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
-use server::request::Request;
 use server::variant_key::VariantKey;
 use zstd::stream::write::Encoder;
 use zstd::zstd_safe::CParameter;
 
-use super::compressed::{self, Compression, Encode, Packer};
+use super::compressed::{Coder, Effort, Encode, Filter, Packer};
 use super::mod_deflate::coding::accepts;
 use super::mod_deflate::recode::Pack;
-use super::settings::{self, Compressor, InForce, Settings};
+use super::settings::{self, Compressor, Settings};
 use crate::atoi::atol;
 
 /// `mod_zstd.c`
@@ -58,7 +56,7 @@ impl Module for Zstd {
         hooks.output_filter(FilterDef {
             name: "ZSTD",
             stage: Stage::CONTENT_SET,
-            make: |_| Some(Box::new(Filter::default())),
+            make: |_| Some(Filter::<Zstd>::create()),
         });
         let (wants, note) = (settings::notes_wanted, settings::note_totals);
         hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, wants, note);
@@ -81,6 +79,12 @@ impl Compressor for Zstd {
     fn wrong_note(kind: &Arg) -> Fault {
         Fault::new(format!("Unknown ZstdFilterNote type '{}'", kind.text)).at(kind)
     }
+}
+
+impl Coder for Zstd {
+    const CODING: &'static [u8] = b"zstd";
+    const VARIABLE: &'static [u8] = b"no-zstd";
+    const KEY: &'static VariantKey = &TAKES_ZSTD;
 }
 
 server::config! {
@@ -115,55 +119,18 @@ fn level(cx: &mut Cx<'_, '_, Zstd>, arg: &Arg) -> Set {
     settings::change(cx, |own| own.0 = level)
 }
 
-/// `ZSTD`
-#[derive(Default)]
-struct Filter {
-    is_done: bool,
-}
-
-impl OutputFilter for Filter {
-    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
-        let InForce { own: Level(level), .. } = settings::in_force::<Zstd>(request);
-        if level < SLOW_LEVEL || !compressed::is_for_later(request) {
-            return None;
-        }
-        self.is_done = true;
-        Some(Box::pin(async move {
-            let in_force = settings::in_force::<Zstd>(request);
-            let pack = move || Ok(Box::new(packer(level)?) as Box<dyn Pack>);
-            compressed::apply_later(request, &compression(&in_force, &pack)).await;
-            true
-        }))
+impl Effort for Level {
+    fn is_slow(self) -> bool {
+        self.0 >= SLOW_LEVEL
     }
 
-    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        if self.is_done {
-            return body;
-        }
-        let in_force = settings::in_force::<Zstd>(request);
-        let pack = || Ok(Box::new(packer(in_force.own.0)?) as Box<dyn Pack>);
-        compressed::apply(request, body, &compression(&in_force, &pack))
+    fn number(self) -> u64 {
+        const ZSTD: u64 = 1 << 63;
+        ZSTD | u64::from(self.0.unsigned_abs())
     }
 
-    fn is_pure(&self) -> bool {
-        true
-    }
-}
-
-fn compression<'c>(
-    InForce { own: Level(level), etag, has_notes }: &InForce<Level>,
-    pack: &'c dyn Fn() -> io::Result<Box<dyn Pack>>,
-) -> Compression<'c> {
-    const ZSTD: u64 = 1 << 63;
-    Compression {
-        coding: b"zstd",
-        variable: b"no-zstd",
-        key: &TAKES_ZSTD,
-        etag: *etag,
-        number: ZSTD | u64::from(level.unsigned_abs()),
-        pack,
-        buffer_bytes: compressed::BUFFER_BYTES,
-        has_notes: *has_notes,
+    fn pack(self) -> io::Result<Box<dyn Pack>> {
+        Ok(Box::new(packer(self.0)?))
     }
 }
 
@@ -210,7 +177,7 @@ mod tests {
         ) {
             let unpack = |packed: &[u8]| zstd::decode_all(packed).unwrap();
             let packer = packer(level).unwrap();
-            compressed::assert_unpacks(packer, &text.repeat(times), (size, flushes), unpack);
+            crate::filters::compressed::assert_unpacks(packer, &text.repeat(times), (size, flushes), unpack);
         }
     }
 }

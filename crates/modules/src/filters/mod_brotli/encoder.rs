@@ -5,14 +5,14 @@ use std::io;
 use brotli::CompressorWriter;
 use brotli::enc::BrotliEncoderParams;
 
-use super::Effort;
-use crate::filters::compressed::{Encode, Packer};
+use super::Quality;
+use crate::filters::compressed::{Effort, Encode, Packer};
 
 /// Bytes that the encoder writes at a time.
 const STEP_BYTES: usize = 8 * 1024;
 
 /// Compresses to Brotli.
-pub(super) fn packer(effort: Effort) -> Packer<CompressorWriter<Vec<u8>>> {
+pub(super) fn packer(effort: Quality) -> Packer<CompressorWriter<Vec<u8>>> {
     let params = BrotliEncoderParams {
         quality: i32::from(effort.quality),
         lgwin: i32::from(effort.window),
@@ -53,7 +53,7 @@ mod tests {
             text in proptest::collection::vec(any::<u8>(), 0..300), times in 1usize..20,
             size in 1usize..700, quality in 0u8..12, window in 10u8..25, flushes: bool,
         ) {
-            let effort = Effort { quality, window, ..Effort::default() };
+            let effort = Quality { quality, window, ..Quality::default() };
             assert_unpacks(packer(effort), &text.repeat(times), (size, flushes), unpack);
         }
     }
