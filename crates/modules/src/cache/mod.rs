@@ -5,6 +5,7 @@ pub mod mod_socache_memcache;
 pub mod mod_socache_redis;
 pub mod mod_socache_shmcb;
 mod remote;
+mod remote_cache;
 pub(crate) mod socache;
 
 use server::module::{ErasedModule, module};

@@ -2,37 +2,25 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_socache_memcache.html>
 
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bstr::BStr;
 use conf::Arg;
-use server::config::build::Build;
 use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::Hooks;
-use server::host::Server;
-use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
-use server::request::Request;
 use wire::memcache::{self, MemcacheReply};
 
-use super::remote::{self, Remote};
-use super::socache::{
-    Entry, Failed, IDLE, SOCACHE, Socache, SocacheProvider, VALUE_BYTES_MAX, time,
-};
-use crate::aaa::provider::Pending;
+use super::remote;
+use super::remote_cache::{Protocol, RemoteCache, Reply, Times};
+use super::socache::{IDLE, SOCACHE, SocacheProvider, VALUE_BYTES_MAX, time};
 
 /// `mod_socache_memcache.c`
 pub struct SocacheMemcache;
 
-/// memcached's port.
-const PORT: u16 = 11211;
 /// The longest wait for a server. Apache waits for a second for a connection, and forever for a
 /// reply.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// The length of a key that is too long for Apache (`MC_KEY_LEN`) is above that of memcached.
-const KEY_BYTES: usize = memcache::KEY_BYTES + 1;
 
 impl Module for SocacheMemcache {
     const NAME: &'static str = "socache_memcache_module";
@@ -48,7 +36,8 @@ impl Module for SocacheMemcache {
     .default("15s")];
 
     fn hooks(hooks: &mut Hooks<'_, SocacheMemcache>) {
-        hooks.provider(SOCACHE, "memcache", SocacheProvider { create });
+        let create = RemoteCache::<SocacheMemcache>::create;
+        hooks.provider(SOCACHE, SocacheMemcache::PROVIDER, SocacheProvider { create });
         hooks.every_second(|engine| remote::close_idle(engine.handle.clock().now_ms()));
     }
 }
@@ -67,107 +56,36 @@ fn time_to_live(cx: &mut Cx<'_, '_, SocacheMemcache>, arg: &Arg) -> Set {
     Ok(())
 }
 
-struct Memcached {
-    id: &'static str,
-    servers: String,
-    /// Unset until the directives are known.
-    remote: OnceLock<Remote>,
-}
+impl Protocol for SocacheMemcache {
+    const PROVIDER: &'static str = "memcache";
+    const LOG: &'static str = "scache_mc";
+    const PORT: u16 = 11211;
+    /// Too long for Apache (`MC_KEY_LEN`) is more than for memcached.
+    const KEY_BYTES: usize = memcache::KEY_BYTES + 1;
+    /// The longest time that is not a date (memcached's `REALTIME_MAXDELTA`).
+    const LIFETIME_S_MAX: u64 = 60 * 60 * 24 * 30;
+    const NUMBERS: (u32, u32) = (791, 790);
 
-fn create(
-    _: &Build,
-    id: &'static str,
-    argument: Option<&[u8]>,
-) -> Result<Arc<dyn Socache>, String> {
-    let servers = argument.unwrap_or_default();
-    if servers.is_empty() {
-        return Err("List of server names required to create memcache socache.".to_owned());
+    fn write_get(out: &mut Vec<u8>, name: &[u8]) {
+        memcache::write_get(out, name);
     }
-    let servers = String::from_utf8_lossy(servers).into_owned();
-    Remote::parse(&servers, PORT)
-        .map_err(|server| format!("Failed to Parse memcache Server: '{server}'"))?;
-    Ok(Arc::new(Memcached { id, servers, remote: OnceLock::new() }))
-}
 
-impl Memcached {
-    async fn read(&self, request: &Request, key: &[u8]) -> Result<Option<Vec<u8>>, Failed> {
-        let fail = |why: &dyn std::fmt::Display| {
-            let text = format_args!("scache_mc: 'retrieve' FAIL: {why}");
-            request.log::<SocacheMemcache>(Level::Error, 791, text);
-            Failed
+    fn write_set(out: &mut Vec<u8>, name: &[u8], value: &[u8], seconds: u32) {
+        memcache::write_set(out, name, value, seconds);
+    }
+
+    fn read_reply(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
+        let read = memcache::read_reply(bytes, VALUE_BYTES_MAX).map_err(|why| why.to_string())?;
+        let of = |reply| match reply {
+            MemcacheReply::Value(value) => Reply::Value(value),
+            MemcacheReply::Missing => Reply::Missing,
+            MemcacheReply::Stored => Reply::Stored,
+            MemcacheReply::Refused(text) => Reply::Refused(text),
         };
-        let Some((remote, name)) = self.remote.get().zip(remote::name(self.id, key, KEY_BYTES))
-        else {
-            return Err(fail(&"the key is too long"));
-        };
-        let mut question = Vec::new();
-        memcache::write_get(&mut question, &name);
-        match remote.ask(&name, &question, read_reply).await {
-            Ok(MemcacheReply::Value(value)) => Ok(Some(value)),
-            Ok(MemcacheReply::Missing) => Ok(None),
-            Ok(MemcacheReply::Refused(text)) => Err(fail(&BStr::new(&text))),
-            Ok(MemcacheReply::Stored) => Err(fail(&"the reply is another one's")),
-            Err(why) => Err(fail(&why)),
-        }
+        Ok(read.map(|(reply, length)| (of(reply), length)))
     }
 
-    async fn write(&self, request: &Request, entry: Entry<'_>) -> Result<(), Failed> {
-        let name = remote::name(self.id, entry.key, KEY_BYTES);
-        let seconds = u32::try_from(entry.lifetime.as_secs()).unwrap_or(u32::MAX);
-        let seconds = seconds.min(LIFETIME_S_MAX);
-        // 0 would mean forever.
-        let (Some((remote, name)), 1..) = (self.remote.get().zip(name), seconds) else {
-            return Err(Failed);
-        };
-        let mut question = Vec::new();
-        memcache::write_set(&mut question, &name, entry.value, seconds);
-        let outcome = remote.ask(&name, &question, read_reply).await;
-        let why = match outcome {
-            Ok(MemcacheReply::Stored) => return Ok(()),
-            Ok(MemcacheReply::Refused(text)) => String::from_utf8_lossy(&text).into_owned(),
-            Ok(_) => "the reply is another one's".to_owned(),
-            Err(why) => why.to_string(),
-        };
-        let (name, length) = (BStr::new(&name), entry.value.len());
-        let text = format_args!(
-            "scache_mc: error setting key '{name}' with {length} bytes of data: {why}"
-        );
-        request.log::<SocacheMemcache>(Level::Crit, 790, text);
-        Err(Failed)
-    }
-}
-
-/// The longest time that is not a date (memcached's `REALTIME_MAXDELTA`), seconds.
-const LIFETIME_S_MAX: u32 = 60 * 60 * 24 * 30;
-
-fn read_reply(bytes: &[u8]) -> Result<Option<(MemcacheReply, usize)>, String> {
-    memcache::read_reply(bytes, VALUE_BYTES_MAX).map_err(|why| why.to_string())
-}
-
-impl Socache for Memcached {
-    fn share(&self, server: &Server, _: &mpm::Shared) -> Result<(), String> {
-        let slot = server.registry.slot_of::<SocacheMemcache>();
-        let own = slot.and_then(|slot| server.main().server.get::<Config>(slot));
-        let mut remote = Remote::parse(&self.servers, PORT)?;
-        remote.idle = own.map_or(IDLE, |own| own.idle.or(IDLE));
-        remote.timeout = TIMEOUT;
-        let _ = self.remote.set(remote);
-        Ok(())
-    }
-
-    fn retrieve<'r>(
-        &'r self,
-        request: &'r Request,
-        key: &'r [u8],
-    ) -> Pending<'r, Result<Option<Vec<u8>>, Failed>> {
-        Pending::Wait(Box::pin(self.read(request, key)))
-    }
-
-    fn store<'r>(
-        &'r self,
-        request: &'r Request,
-        entry: Entry<'r>,
-    ) -> Pending<'r, Result<(), Failed>> {
-        Pending::Wait(Box::pin(self.write(request, entry)))
+    fn times(config: Option<&Config>) -> Times {
+        Times { timeout: TIMEOUT, idle: config.map_or(IDLE, |config| config.idle.or(IDLE)) }
     }
 }

@@ -463,7 +463,7 @@ fn h2spec_finds_no_fault() {
     let site = site("h2spec");
     let port = site.port.to_string();
     let run = || {
-        let output = Command::new("h2spec").args(["-p", &port, "-o", "5"]).output().unwrap();
+        let output = Command::new("h2spec").args(["-p", &port, "-o", "20"]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     // In clear, what is no preface is a request of HTTP/1.
