@@ -20,6 +20,8 @@ pub(crate) mod map;
 mod of_directory;
 mod of_server;
 mod pass;
+#[cfg(test)]
+mod passed_over;
 mod prefixes;
 mod redirect;
 mod rows;

@@ -75,6 +75,13 @@ impl RuleSet {
     }
 }
 
+/// The same rules, none of which is passed over.
+#[cfg(test)]
+pub(super) fn without_prefixes(set: &RuleSet) -> RuleSet {
+    let prefixes = Prefixes::new(set.rules.iter().map(|_| Vec::new()));
+    RuleSet { rules: set.rules.clone(), prefixes: Arc::new(OnceLock::from(prefixes)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::rule::Target;
