@@ -52,6 +52,11 @@ fn head(stream: &Stream, text: &[u8], declines_pushes: bool, ends: bool) -> io::
     if stream.is_reset.get() || stream.shared.is_broken.get() {
         return Err(broken());
     }
+    if wire::status::is_info(status) {
+        // As in Apache: no client would take the response for the last one.
+        stream.send(|protocol| protocol.reset(stream.id, Code::INTERNAL_ERROR));
+        return Err(broken());
+    }
     push::place(stream, fields.clone());
     send_head(stream, status, fields, declines_pushes, ends);
     Ok(())
