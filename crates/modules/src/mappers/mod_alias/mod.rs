@@ -102,7 +102,7 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> 
     }
     matching::settle(request, move |request| {
         if let Some(found) = find_redirect(alias.dir, &alias.server.redirects, request)? {
-            return Ok(Verdict::Status(answer(alias.dir, request, found, 674)));
+            return Ok(Verdict::Status(answer(alias.dir, request, found, 673)));
         }
         let Some(file) = find_file(alias, request)? else { return Ok(Verdict::Declined) };
         request.resource.canonical_filename.clone_from(&file);
@@ -116,7 +116,7 @@ fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> {
     matching::settle(request, move |request| {
         let found = find_redirect(alias.dir, &alias.dir.redirects, request)?;
         Ok(found.map_or(Verdict::Declined, |found| {
-            Verdict::Status(answer(alias.dir, request, found, 676))
+            Verdict::Status(answer(alias.dir, request, found, 675))
         }))
     })
 }
@@ -168,20 +168,30 @@ fn record(request: &Request, span: Span) {
 }
 
 /// Sets `Location` if the status has a target, and returns the status of the response. `number` is
-/// that of the message about a target that is no URL.
+/// that of the message about a target without a host; the next one's is about one that is no URL.
 fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found, number: u32) -> u16 {
     if !wire::status::is_redirect(status) {
         return status;
     }
     let is_path = target.first() == Some(&b'/');
     if is_path && !dir.relative.or(false) {
-        target = request.construct_url(&target);
+        let whole = request.construct_url(&target);
+        let (uri, path, url) =
+            (Verbatim::new(&request.resource.uri), Verbatim::new(&target), Verbatim::new(&whole));
+        request.log::<Alias>(
+            Level::Debug,
+            number,
+            format_args!(
+                "incomplete redirection target of '{path}' for URI '{uri}' modified to '{url}'"
+            ),
+        );
+        target = whole;
     }
     if !is_path && !entry::is_url(&target) {
         let (uri, target) = (Verbatim::new(&request.resource.uri), Verbatim::new(&target));
         request.log::<Alias>(
             Level::Error,
-            number,
+            number + 1,
             format_args!(
                 "cannot redirect '{uri}' to '{target}'; target is not a valid absoluteURI or \
                  abs_path"
