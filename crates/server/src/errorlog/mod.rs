@@ -149,6 +149,18 @@ impl Request {
         self.write_log(module, level, number, error.map(Cause::from), || composed(message));
     }
 
+    /// Logs an event of the request as one of its host: as in Apache at a few places, the line does
+    /// not name the client.
+    #[track_caller]
+    pub fn log_of_host<M: Module>(&self, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        if self.engine.recorder.is_some() {
+            return self.log_as(M::FILE, level, number, message);
+        }
+        // The line is wanted for each request.
+        self.looks_at(Inputs::ONCE);
+        self.engine.server.log_host(&self.host, M::FILE, level, number, message);
+    }
+
     #[track_caller]
     fn write_log(
         &self,

@@ -174,8 +174,8 @@ fn log_mistake(request: &Request, media_type: &[u8], mistake: Mistake) {
     let Mistake { number, text, .. } = mistake;
     let shown = Verbatim::new(media_type);
     match mistake.names_type {
-        true => request.log::<Mime>(Level::Warn, number, format_args!("{text} '{shown}'")),
-        false => request.log::<Mime>(Level::Warn, number, format_args!("{text}")),
+        true => request.log_of_host::<Mime>(Level::Warn, number, format_args!("{text} '{shown}'")),
+        false => request.log_of_host::<Mime>(Level::Warn, number, format_args!("{text}")),
     }
 }
 

@@ -14,6 +14,8 @@ pub(super) struct Mistake {
 }
 
 impl Mistake {
+    const BLANK: Mistake =
+        Mistake::naming(1598, "mod_mime: analyze_ct: cannot get media type from");
     const NO_TYPE: Mistake = Mistake::naming(1599, "Cannot get media type from");
     const OTHER_TYPE: Mistake =
         Mistake::naming(1600, "mod_mime: analyze_ct: cannot get media type from");
@@ -77,6 +79,9 @@ pub(super) fn rewritten(media_type: &[u8], charset: Option<&[u8]>) -> Result<Vec
 
 fn parts(media_type: &[u8]) -> Result<Parts<'_>, Mistake> {
     let text = media_type.trim_ascii_start();
+    if text.is_empty() {
+        return Err(Mistake::BLANK);
+    }
     // As in Apache, the first byte may be any.
     let ends_type = |byte: &u8| matches!(byte, b'/' | b';') || byte.is_ascii_whitespace();
     let (kind, rest) = after_first(text, ends_type);
