@@ -136,11 +136,16 @@ impl Recorder {
     pub fn keep_first(&self, count: usize) {
         let mut open = self.open.borrow_mut();
         let Some(last) = open.last_mut() else { return };
+        self.take_back(last.events.drain(count.min(last.events.len())..));
+    }
+
+    /// Counts the memory of events that were added and are not kept.
+    fn take_back(&self, events: impl IntoIterator<Item = Event>) {
         let mut size = 0;
-        for event in last.events.drain(count.min(last.events.len())..) {
+        for event in events {
             event.each(&mut |event| size += event.size());
         }
-        self.left.set(self.left.get() + size);
+        self.left.set(BYTES_LIMIT.min(self.left.get() + size));
     }
 
     /// The number of events that there was no memory for, since the recording began.
@@ -269,7 +274,8 @@ impl Begun {
         if open.len() < self.depth {
             return None;
         }
-        open.truncate(self.depth);
+        let left_open = open.drain(self.depth..);
+        self.recorder.take_back(left_open.flat_map(|event| event.events));
         let mut event = open.pop()?;
         finish(&mut event);
         Some(event)
@@ -278,7 +284,10 @@ impl Begun {
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        self.recorder.open.borrow_mut().truncate(self.depth.saturating_sub(1));
+        let mut open = self.recorder.open.borrow_mut();
+        let outer = self.depth.saturating_sub(1).min(open.len());
+        // The event itself counts only once it has ended.
+        self.recorder.take_back(open.drain(outer..).flat_map(|event| event.events));
     }
 }
 
@@ -325,5 +334,27 @@ mod tests {
             assert_eq!((recorder.count(), recorder.left_out()), (2, 0));
         });
         assert_eq!(event.events.len(), 2);
+    }
+    #[test]
+    fn steps_that_run_again_take_no_memory() {
+        let event = recorded(|recorder| {
+            for _ in 0..1_000 {
+                let outer = recorder.begin(Event::new(Kind::Rule, "/"));
+                recorder.add(Event::new(Kind::Condition, "x".repeat(100_000)));
+                let inner = recorder.begin(Event::new(Kind::Subrequest, "/"));
+                recorder.add(Event::new(Kind::Condition, "y".repeat(100_000)));
+                // The outer one ends first.
+                drop(outer);
+                drop(inner);
+            }
+            assert_eq!((recorder.count(), recorder.left_out()), (0, 0));
+            let outer = recorder.begin(Event::new(Kind::Rule, "/"));
+            let inner = recorder.begin(Event::new(Kind::Subrequest, "/"));
+            recorder.add(Event::new(Kind::Condition, "z"));
+            outer.end(|_| {});
+            drop(inner);
+        });
+        let kinds: Vec<Kind> = event.events.iter().map(|event| event.kind).collect();
+        assert_eq!((kinds, event.events[0].events.len()), (vec![Kind::Rule], 0));
     }
 }
