@@ -14,10 +14,9 @@ const FILTERS: &str = "filters";
 /// Wraps each filter of a request in a recording one.
 pub fn record_all(request: &mut Request) {
     for attached in &mut request.response.filters {
-        let (name, owner) = (attached.name.to_string(), owner(attached.filter.type_name()));
+        let name = attached.name.to_string();
         let filter = std::mem::replace(&mut attached.filter, Box::new(Nothing));
-        attached.filter =
-            Box::new(Recorded { name, owner, filter, before: None, events: Vec::new() });
+        attached.filter = Box::new(Recorded { name, filter, before: None, events: Vec::new() });
     }
 }
 
@@ -29,8 +28,6 @@ fn owner(type_name: &str) -> String {
 
 struct Recorded {
     name: String,
-    /// Its module.
-    owner: String,
     filter: Box<dyn OutputFilter>,
     /// The request before the filter.
     before: Option<State>,
@@ -70,7 +67,8 @@ impl OutputFilter for Recorded {
             let _running = recorder.measure(FILTERS);
             return self.filter.apply(request, body);
         }
-        let event = Event::new(Kind::Filter, self.name).with("module", self.owner);
+        let owner = owner(self.filter.type_name());
+        let event = Event::new(Kind::Filter, self.name).with("module", owner);
         let begun = recorder.begin(Event { events: self.events, ..event });
         let (before, length) = (State::of(request), body.length());
         let made = self.filter.apply(request, body);

@@ -71,7 +71,7 @@ impl Origins {
     fn collect(&mut self, event: &Event, module: &str) {
         let module = match event.kind {
             Kind::Hook => event.name.as_str(),
-            Kind::Filter => filter_owner(event),
+            Kind::Filter => event.fact("module").unwrap_or("core.c"),
             _ => module,
         };
         for inner in &event.events {
@@ -165,14 +165,6 @@ fn responsible(event: &Event, name: &str) -> Option<Span> {
     let names = |one: &Event| one.name.split(", ").any(|own| own.eq_ignore_ascii_case(name));
     let is_it = |one: &&Event| one.kind == Kind::Directive && names(one) || is_rule(one);
     event.events.iter().rev().find(is_it).and_then(|one| one.span)
-}
-
-/// The module of a filter: mod_filter inserts those of others.
-fn filter_owner(event: &Event) -> &str {
-    match event.name.strip_prefix("BYTYPE:") {
-        Some("DEFLATE" | "INFLATE") => "mod_deflate.c",
-        _ => event.fact("module").unwrap_or("core.c"),
-    }
 }
 
 #[cfg(test)]

@@ -126,6 +126,11 @@ impl OutputFilter for Harness {
         }
     }
 
+    /// What the provider does is its own module's doing.
+    fn type_name(&self) -> &'static str {
+        self.filter.as_ref().map_or(std::any::type_name::<Self>(), |filter| filter.type_name())
+    }
+
     fn is_pure(&self) -> bool {
         // The trace must be logged for each response. The provider is consulted when it is chosen.
         self.smart.trace == 0
