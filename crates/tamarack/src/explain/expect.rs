@@ -71,6 +71,7 @@ fn merged(common: &Options, url: &str, own: &[String]) -> Result<Options, String
         let text = wrong.to_string();
         text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
     })?;
+    refuse_others(&read)?;
     let has = |name: &str| own.iter().any(|word| word.split('=').next() == Some(name));
     Ok(Options {
         headers: [common.headers.as_slice(), &read.headers].concat(),
@@ -82,6 +83,39 @@ fn merged(common: &Options, url: &str, own: &[String]) -> Result<Options, String
         body: read.body,
         ..common.clone()
     })
+}
+
+/// Refuses options of a line that do not change its request: they would be without effect.
+fn refuse_others(line: &Options) -> Result<(), String> {
+    // All fields are named, so that a new option has to be decided about.
+    #[rustfmt::skip]
+    let Options {
+        url: _, headers: _, from: _, to: _, tls: _, http: _, user: _, body: _,
+        method, config, server_root, defines, why, diff, expect, record, json, md, all, as_server,
+        quiet, verbose,
+    } = line;
+    if method.is_some() {
+        return Err("the method is the first word of the line, without -X".to_owned());
+    }
+    let others = [
+        ("--config", config.is_some()),
+        ("--server-root", server_root.is_some()),
+        ("--define", !defines.is_empty()),
+        ("--why", why.is_some()),
+        ("--diff", diff.is_some()),
+        ("--expect", expect.is_some()),
+        ("--record", record.is_some()),
+        ("--json", *json),
+        ("--md", *md),
+        ("--all", *all),
+        ("--as", as_server.is_some()),
+        ("--quiet", *quiet),
+        ("--verbose", *verbose),
+    ];
+    match others.iter().find(|(_, is_set)| *is_set) {
+        Some((name, _)) => Err(format!("{name} is for the command line, not for one request")),
+        None => Ok(()),
+    }
 }
 
 /// The words before the arrow, and the text behind it. Single quotes and backslashes quote as in a
@@ -247,6 +281,24 @@ mod tests {
             "a 'b → 200",
         ] {
             assert!(read_all(&format!("\n{line}")).unwrap_err().starts_with("line 2"), "{line}");
+        }
+    }
+
+    #[test]
+    fn options_that_change_no_request_are_refused() {
+        for (option, said) in [
+            ("--json", "--json is for the command line"),
+            ("-q", "--quiet is"),
+            ("-v", "--verbose is"),
+            ("--config /x", "--config is"),
+            ("-f /x", "--config is"),
+            ("-D X", "--define is"),
+            ("--diff /x", "--diff is"),
+            ("--as apache", "--as is"),
+            ("-X POST", "the method is the first word"),
+        ] {
+            let why = read_all(&format!("GET /x {option} → 200")).unwrap_err();
+            assert!(why.starts_with("line 1: ") && why.contains(said), "{option}: {why}");
         }
     }
 
