@@ -13,7 +13,6 @@ use wire::wsgi::{ResponseHead, WsgiFault, write_head};
 
 use super::body::{Beginning, Output, Unread, beginning};
 use super::conversation::{Broken, Conversation, Next, Waits, parsed};
-use super::daemon::DaemonGroup;
 use super::environ::{self, About};
 use super::runtime::{self, Group, Runtime, Unavailable};
 use super::script::Selector;
@@ -28,9 +27,6 @@ const RETRIES: usize = 200;
 
 /// The longest head of a response.
 const HEAD_BYTES: usize = 1 << 20;
-
-/// The longest field of a daemon process's response (`header-buffer-size`).
-const FIELD_BYTES: usize = 32768;
 
 pub(super) fn handle<'r>(bound: Bound<'r, Wsgi>, request: &'r mut Request) -> Step<'r> {
     Step::Pending(Box::pin(async move {
@@ -77,9 +73,7 @@ async fn respond(
         Err(broken) => return Err(failed(request, &target, &broken)),
     };
     let is_daemon = group.daemon.is_some();
-    if let Some(daemon) = &group.daemon
-        && has_long_field(&response, daemon)
-    {
+    if group.limits.field_bytes.is_some_and(|most| has_long_field(&response, most)) {
         let name = Verbatim::new(&target.process_group);
         return Err(refuse(request, 500, &format!("{TRUNCATED} '{name}'")));
     }
@@ -193,9 +187,9 @@ pub(super) async fn open(
     let timeout = request.host.core.timeout();
     // Embedded mode has no limit but that some process takes the request.
     let mut waits = Waits { queue: Some(timeout), piece: None };
-    if let Some(daemon) = &group.daemon {
-        let piece = daemon.seconds("socket-timeout").unwrap_or(timeout);
-        waits = Waits { queue: daemon.seconds("queue-timeout"), piece: Some(piece) };
+    if group.daemon.is_some() {
+        let piece = group.limits.piece.unwrap_or(timeout);
+        waits = Waits { queue: group.limits.queued, piece: Some(piece) };
     }
     let rest = head.get(taken..).unwrap_or_default();
     Ok(Conversation::new(request, (link, rest), waits, HEAD_BYTES))
@@ -238,9 +232,7 @@ fn failed(request: &Request, target: &Target, broken: &Broken) -> u16 {
 const TRUNCATED: &str = "Truncated or oversized response headers received from daemon process";
 
 /// Whether a field does not fit the buffer of Apache, with its end of the line and a NUL.
-fn has_long_field(head: &ResponseHead<'_>, daemon: &DaemonGroup) -> bool {
-    let size = daemon.number("header-buffer-size").and_then(|size| usize::try_from(size).ok());
-    let size = size.unwrap_or(FIELD_BYTES);
+fn has_long_field(head: &ResponseHead<'_>, size: usize) -> bool {
     head.fields.iter().any(|(name, value)| name.len() + value.len() + 5 > size)
 }
 

@@ -23,6 +23,9 @@ pub(super) const BACKLOG: usize = 100;
 /// How long the companion may take to open a queue (`connect-timeout`).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// The longest field of a response, without `header-buffer-size`.
+const FIELD_BYTES: usize = 32768;
+
 /// How often a queue is asked for again whose workers are gone.
 const ATTEMPTS: usize = 3;
 
@@ -48,7 +51,42 @@ pub(super) struct Group {
     pub daemon: Option<Arc<DaemonGroup>>,
     /// The name of the hosts that may use it; `None` for all.
     pub host: Option<Vec<u8>>,
+    /// What its options allow requests.
+    pub limits: Limits,
     queues: Mutex<HashMap<Vec<u8>, Arc<Channel>>>,
+}
+
+/// The limits of a group's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// `listen-backlog`: how many may wait; in embedded mode only the queue itself is a limit.
+    pub waiting: Option<usize>,
+    /// `connect-timeout`: how long the companion may take to open a queue.
+    pub connecting: Duration,
+    /// `queue-timeout`: how long they may wait.
+    pub queued: Option<Duration>,
+    /// `socket-timeout`: how long a worker may take for each piece of a response, unless that is the
+    /// host's `Timeout`.
+    pub piece: Option<Duration>,
+    /// `header-buffer-size`: the longest field of a response; in embedded mode there is no limit.
+    pub field_bytes: Option<usize>,
+}
+
+impl Limits {
+    fn of(daemon: Option<&DaemonGroup>) -> Limits {
+        let seconds = |name: &str| daemon.and_then(|daemon| daemon.seconds(name));
+        let number = |name: &str, usual: usize| {
+            let own = |daemon: &DaemonGroup| usize::try_from(daemon.number(name)?).ok();
+            daemon.map(|daemon| own(daemon).unwrap_or(usual))
+        };
+        Limits {
+            waiting: number("listen-backlog", BACKLOG),
+            connecting: seconds("connect-timeout").unwrap_or(CONNECT_TIMEOUT),
+            queued: seconds("queue-timeout"),
+            piece: seconds("socket-timeout"),
+            field_bytes: number("header-buffer-size", FIELD_BYTES),
+        }
+    }
 }
 
 /// The first byte of the companion's answer: slots of shared memory, or a queue of sockets.
@@ -90,7 +128,8 @@ impl Runtime {
 impl Group {
     /// A group without queues.
     pub fn new(index: u32, daemon: Option<Arc<DaemonGroup>>, host: Option<Vec<u8>>) -> Group {
-        Group { index, daemon, host, queues: Mutex::default() }
+        let limits = Limits::of(daemon.as_deref());
+        Group { index, daemon, host, limits, queues: Mutex::default() }
     }
 
     /// Its name; empty for embedded mode.
@@ -153,15 +192,9 @@ impl Group {
         }
     }
 
-    /// Whether as many requests wait as may. In embedded mode only the queue itself is a limit.
+    /// Whether as many requests wait as may.
     fn is_full(&self, waiting: usize) -> bool {
-        self.daemon.is_some() && waiting >= self.backlog()
-    }
-
-    /// How many requests may wait (`listen-backlog`).
-    fn backlog(&self) -> usize {
-        let most = self.daemon.as_ref().and_then(|daemon| daemon.number("listen-backlog"));
-        most.and_then(|most| usize::try_from(most).ok()).unwrap_or(BACKLOG)
+        self.limits.waiting.is_some_and(|most| waiting >= most)
     }
 
     async fn queue(&self, line: &Line, application: &[u8]) -> Result<Queue, Unavailable> {
@@ -172,13 +205,11 @@ impl Group {
         if let Some(queue) = self.lock().get(application) {
             return Ok(Queue::Sockets(queue.clone()));
         }
-        let seconds = self.daemon.as_ref().and_then(|daemon| daemon.seconds("connect-timeout"));
         let message = [&self.index.to_le_bytes(), application].concat();
         let offer = Offer::new()?;
         let descriptors = [offer.bell(), offer.theirs.as_fd()];
         let answer = line.ask_for_descriptor(&message, &descriptors)?;
-        let wait = seconds.unwrap_or(CONNECT_TIMEOUT);
-        let (text, descriptor) = rt::receive_descriptor(answer, wait).await?;
+        let (text, descriptor) = rt::receive_descriptor(answer, self.limits.connecting).await?;
         let Some(descriptor) = descriptor else {
             let text = String::from_utf8_lossy(&text).into_owned();
             let silent = "the companion has died".to_owned();
@@ -208,5 +239,50 @@ impl Group {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Arc<Channel>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use conf::{Arg, Span};
+
+    use super::*;
+
+    fn limits(text: &str) -> Limits {
+        let arg = Arg { text: text.into(), span: Span::default() };
+        Limits::of(Some(&DaemonGroup::parse(&arg, Span::default()).unwrap()))
+    }
+
+    #[test]
+    fn options_are_limits_unless_they_are_zero() {
+        let usual = Limits {
+            waiting: Some(BACKLOG),
+            connecting: CONNECT_TIMEOUT,
+            queued: None,
+            piece: None,
+            field_bytes: Some(FIELD_BYTES),
+        };
+        assert_eq!(limits("a"), usual);
+        let zero = "a listen-backlog=0 connect-timeout=0 queue-timeout=0 socket-timeout=0 \
+                    header-buffer-size=0";
+        assert_eq!(limits(zero), usual);
+        let own = "a listen-backlog=5 connect-timeout=6 queue-timeout=7 socket-timeout=8 \
+                   header-buffer-size=9000";
+        let seconds = Duration::from_secs;
+        let own_limits = Limits {
+            waiting: Some(5),
+            connecting: seconds(6),
+            queued: Some(seconds(7)),
+            piece: Some(seconds(8)),
+            field_bytes: Some(9000),
+        };
+        assert_eq!(limits(own), own_limits);
+    }
+
+    #[test]
+    fn embedded_mode_has_no_limits_of_daemons() {
+        let limits = Limits::of(None);
+        assert_eq!((limits.waiting, limits.field_bytes), (None, None));
     }
 }
