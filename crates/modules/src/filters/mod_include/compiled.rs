@@ -13,6 +13,7 @@ use server::request::Request;
 
 use super::Include;
 use super::config::Tags;
+use super::legacy::{self, Invalid, Node};
 use super::parse::{Element, Piece, parse};
 
 /// A parsed page.
@@ -21,9 +22,16 @@ pub struct Compiled {
     pub source: Bytes,
     /// Its pieces.
     pub pieces: Vec<Piece>,
-    /// The conditions of its elements, or what is wrong with them: those of pieces with these
-    /// indexes, in ascending order.
-    conditions: Vec<(usize, Result<Expr, Error>)>,
+    /// The conditions of its elements: those of pieces with these indexes, in ascending order.
+    conditions: Vec<(usize, Condition)>,
+}
+
+/// A parsed condition, or what is wrong with it.
+pub enum Condition {
+    /// An expression.
+    Expr(Result<Expr, Error>),
+    /// One in the syntax of Apache 2.2, which may be empty.
+    Legacy(Result<Option<Box<Node>>, Invalid>),
 }
 
 /// A page has more than the most bytes.
@@ -62,26 +70,33 @@ impl Compiled {
         Ok((compiled, rest))
     }
 
+    /// Parses a page; without a registry its conditions are those of Apache 2.2.
     fn new(tags: &Tags, source: Bytes, registry: Option<&Registry>) -> Compiled {
         let pieces = parse(tags, &source);
         let condition = |(at, piece): (usize, &Piece)| {
             let Piece::Element(element) = piece else { return None };
             let condition = condition_of(element)?;
-            Some((at, parse_condition(registry?, condition)))
+            Some((
+                at,
+                match registry {
+                    Some(registry) => Condition::Expr(parse_condition(registry, condition)),
+                    None => Condition::Legacy(legacy::parse(condition)),
+                },
+            ))
         };
         let conditions = pieces.iter().enumerate().filter_map(condition).collect();
         Compiled { source, pieces, conditions }
     }
 
     /// The condition of the piece with this index.
-    pub fn condition(&self, at: usize) -> Option<&Result<Expr, Error>> {
+    pub fn condition(&self, at: usize) -> Option<&Condition> {
         let index = self.conditions.binary_search_by_key(&at, |(at, _)| *at).ok()?;
         self.conditions.get(index).map(|(_, condition)| condition)
     }
 }
 
 /// `SSILegacyExprParser`
-pub fn has_legacy_expressions(request: &Request) -> bool {
+fn has_legacy_expressions(request: &Request) -> bool {
     request.dir_of::<Include>().is_some_and(|dir| dir.legacy_expressions.or(false))
 }
 

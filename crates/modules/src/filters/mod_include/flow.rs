@@ -3,10 +3,12 @@
 //! Source: `handle_if`, `handle_elif`, `handle_else`, `handle_endif`
 
 use bstr::ByteSlice;
+use conf::expr::{Error, Expr};
 use server::errorlog::Verbatim;
 use server::log::Level;
 use server::{expr, matching};
 
+use super::compiled::Condition;
 use super::legacy;
 use super::page::Page;
 use super::parse::Element;
@@ -151,9 +153,11 @@ fn condition<'e>(page: &mut Page<'_>, element: &'e Element, texts: Texts) -> Opt
 
 /// Whether a condition holds; an error is logged and shown.
 async fn evaluate(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
-    let holds = match page.has_legacy_expressions {
-        true => legacy::holds(page, condition).await,
-        false => holds(page, condition).await,
+    let compiled = page.compiled.clone();
+    let holds = match compiled.condition(page.at) {
+        Some(Condition::Expr(parsed)) => holds(page, condition, parsed.as_ref()).await,
+        Some(Condition::Legacy(parsed)) => legacy::holds(page, condition, parsed.as_ref()).await,
+        None => None,
     };
     if holds.is_none() {
         page.fail();
@@ -162,10 +166,13 @@ async fn evaluate(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
 }
 
 /// Source: `parse_ap_expr`
-async fn holds(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
-    let compiled = page.compiled.clone();
+async fn holds(
+    page: &mut Page<'_>,
+    condition: &[u8],
+    parsed: Result<&Expr, &Error>,
+) -> Option<bool> {
     let shown = Verbatim::new(condition);
-    let parsed = match compiled.condition(page.at)? {
+    let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(why) => {
             let file = page.file();

@@ -10,7 +10,7 @@ use server::request::Request;
 
 use super::Include;
 use super::captured::Captured;
-use super::compiled::{Compiled, has_legacy_expressions};
+use super::compiled::Compiled;
 use super::config::{self, Directory};
 use super::flow::Flow;
 use super::output::Output;
@@ -43,8 +43,6 @@ pub(super) struct Page<'r> {
     pub flow: Flow,
     /// `$0`–`$9`
     pub captured: Captured,
-    /// `SSILegacyExprParser`
-    pub has_legacy_expressions: bool,
     /// Whether programs may be included.
     pub may_execute: bool,
     /// A fault that no message has replaced yet: as in Apache, a faulty element in a part that is
@@ -96,7 +94,6 @@ impl<'r> Page<'r> {
         let undefined_echo = text(dir.undefined_echo.get(), config::UNDEFINED_ECHO);
         let time_format = text(dir.time_format.get(), config::TIME_FORMAT);
         Page {
-            has_legacy_expressions: has_legacy_expressions(request),
             may_execute: request.plan.core.options.flags().has(OptionFlags::INCLUDES_EXEC),
             may_pause: may_pause(request),
             request: Of::Request(request),
@@ -121,12 +118,12 @@ impl<'r> Page<'r> {
     pub fn detached(self, request: Of<'static>) -> Page<'static> {
         let Page {
             request: _, compiled, at, out, known, error_message, undefined_echo, time_format,
-            has_sizes_in_bytes, flow, captured, has_legacy_expressions, may_execute, has_fault,
+            has_sizes_in_bytes, flow, captured, may_execute, has_fault,
             may_pause, pause, done_values,
         } = self;
         Page {
             request, compiled, at, out, known, error_message, undefined_echo, time_format,
-            has_sizes_in_bytes, flow, captured, has_legacy_expressions, may_execute, has_fault,
+            has_sizes_in_bytes, flow, captured, may_execute, has_fault,
             may_pause, pause, done_values,
         }
     }

@@ -11,6 +11,8 @@ use server::log::Level;
 
 use super::page::Page;
 
+pub(super) use tree::{Node, parse};
+
 /// Why a condition has no value: a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid {
@@ -46,12 +48,16 @@ impl Invalid {
     }
 }
 
-/// Whether a condition holds; an error is logged.
-pub(super) async fn holds(page: &mut Page<'_>, condition: &[u8]) -> Option<bool> {
-    let outcome = match tree::parse(condition) {
+/// Whether a condition holds, from its text and what that was parsed to; an error is logged.
+pub(super) async fn holds(
+    page: &mut Page<'_>,
+    condition: &[u8],
+    parsed: Result<&Option<Box<Node>>, &Invalid>,
+) -> Option<bool> {
+    let outcome = match parsed {
         Ok(None) => Ok(false),
-        Ok(Some(tree)) => evaluate::holds(page, &tree).await,
-        Err(invalid) => Err(invalid),
+        Ok(Some(tree)) => evaluate::holds(page, tree).await,
+        Err(invalid) => Err(*invalid),
     };
     outcome.map_err(|invalid| invalid.log(page, condition)).ok()
 }
