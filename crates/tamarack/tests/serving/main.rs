@@ -99,6 +99,7 @@ mod wsgi;
 mod wsgi_faults;
 mod wsgi_frameworks;
 mod wsgi_hostile;
+mod wsgi_versions;
 
 /// Whether long tests are requested.
 fn is_long() -> bool {

@@ -2,6 +2,7 @@
 //! hang, eat memory or send garbage while others serve.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -242,4 +243,49 @@ fn prefork_has_as_many_interpreters_as_it_can_use() {
     // Those of the first processes alone would take longer.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert!(interpreters(&site) > 2 * cpus + 1);
+}
+
+/// Sleeps, and then waits until all others are there, too.
+const TOGETHER: &str = "
+import os, time, uuid
+FOLDER = os.path.join(os.path.dirname(__file__), 'waiting')
+def application(environ, start_response):
+    open(os.path.join(FOLDER, uuid.uuid4().hex), 'w').close()
+    time.sleep(1)
+    most, until = 0, time.monotonic() + 50
+    while time.monotonic() < until:
+        most = len(os.listdir(FOLDER))
+        if most >= 200:
+            break
+        time.sleep(0.2)
+    body = b'%d' % most
+    start_response('200 OK', [('Content-Length', str(len(body)))])
+    return [body]
+";
+
+#[test]
+fn prefork_has_two_hundred_requests_in_flight_in_few_interpreters() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let threads = 200usize.div_ceil(2 * cpus);
+    let mut site = Site::new("wsgi-in-flight");
+    site.write("app.wsgi", TOGETHER);
+    let waiting = site.root.join("waiting");
+    fs::create_dir(&waiting).unwrap();
+    fs::set_permissions(&waiting, fs::Permissions::from_mode(0o777)).unwrap();
+    let options = format!("processes={} threads={threads} listen-backlog=200", 2 * cpus);
+    let more = "StartServers 200\nMinSpareServers 1\nMaxSpareServers 200\n\
+                MaxRequestWorkers 200\nServerLimit 200\n";
+    site.configure(&configuration("prefork", &options, more));
+    site.start();
+    std::thread::scope(|scope| {
+        for _ in 0..200 {
+            scope.spawn(|| {
+                let mut client = site.client();
+                client.give_up_after(Duration::from_secs(100));
+                assert_eq!(client.get("/d/").unwrap().text(), "200");
+            });
+        }
+    });
+    let count = interpreters(&site);
+    assert!(count <= 2 * cpus, "{count}");
 }
