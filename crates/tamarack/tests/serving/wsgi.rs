@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
