@@ -2,6 +2,7 @@
 //! authentication, and cookies.
 
 use crate::answer::Answer;
+use crate::escape::escape;
 use md5::{Digest, Md5};
 
 /// What begins the text that stands for credentials by digest, and for the cookies.
@@ -27,6 +28,8 @@ pub struct Keeper {
     cookies: Vec<(String, String)>,
     /// Proofs of the server that would be right.
     proofs: Vec<String>,
+    /// What was filled in, and for what.
+    sent: Vec<(String, String)>,
 }
 
 impl Keeper {
@@ -47,12 +50,14 @@ impl Keeper {
             let Some(end) = mark.get(1..).and_then(|inner| inner.find('@')) else { break };
             let (words, after) = (mark.get(1..end + 1), mark.get(end + 2..));
             out.push_str(before);
-            let mut words = words.unwrap_or_default().split(' ');
+            let mark = words.unwrap_or_default();
+            let mut words = mark.split(' ');
             let filled = match words.next() {
                 Some("DIGEST") => self.answer(request_line(&out), words),
                 _ => self.cookies(words.next()),
             };
             out.push_str(&filled);
+            self.sent.push((filled, mark.to_owned()));
             rest = after.unwrap_or_default();
         }
         out.push_str(rest);
@@ -190,6 +195,15 @@ impl Keeper {
         }
         line
     }
+
+    /// A line of a request that comes back, as TRACE has it, without what this server alone was
+    /// sent.
+    pub fn unsend(&self, line: String) -> String {
+        let is_shown = |(filled, _): &&(String, String)| !filled.is_empty();
+        self.sent.iter().filter(is_shown).fold(line, |line, (filled, mark)| {
+            line.replace(&escape(filled.as_bytes()), &format!("@{mark}@"))
+        })
+    }
 }
 
 /// The last request line of a text.
@@ -276,5 +290,17 @@ mod tests {
         assert_eq!(keeper.fill(b"Cookie: @COOKIES@\r\n".to_vec()), b"Cookie: b=2\r\n");
         assert_eq!(keeper.fill(b"Cookie: @COOKIES 0@\r\n".to_vec()), b"Cookie: c=2\r\n");
         assert_eq!(keeper.fill(b"Cookie: x\r\n".to_vec()), b"Cookie: x\r\n");
+    }
+
+    #[test]
+    fn what_was_sent_is_told_apart_when_it_comes_back() {
+        let mut keeper = Keeper::default();
+        keeper.learn(&answer(&[("Set-Cookie", "a=\"1\\2\"")]));
+        keeper.fill(b"Cookie: @COOKIES 2@\r\n".to_vec());
+        let line = "| Cookie: a=#1\\\\2\"\\r".to_owned();
+        assert_eq!(keeper.unsend(line), "| Cookie: @COOKIES 2@\\r");
+        let mut keeper = Keeper::default();
+        keeper.fill(b"Cookie: @COOKIES@\r\n".to_vec());
+        assert_eq!(keeper.unsend("| Cookie:\\r".to_owned()), "| Cookie:\\r");
     }
 }

@@ -272,13 +272,10 @@ impl Run {
                 if let Some(signature) = verdict.at(at)
                     && seen.insert(signature.clone())
                 {
-                    let exchange = verdict.exchanges.get(at);
-                    let lines = exchange.and_then(|exchange| {
-                        difference(&exchange.apache, &exchange.tamarack, Rule::Answer)
-                    });
-                    let lines = lines.or_else(|| verdict.difference_of_logs());
                     let mut case = case.clone();
                     case.requests.truncate(at + 1);
+                    let lines = differences(&case, verdict);
+                    let lines = lines.or_else(|| verdict.difference_of_logs());
                     let lines = lines.unwrap_or_default();
                     self.keep(Found { round: number, host, case, signature, lines });
                 }
@@ -376,7 +373,7 @@ impl Run {
                 Ok(text) => println!("{text}"),
                 Err(failure) => println!("no test file: {failure}"),
             }
-            print_difference(&verdict);
+            print_difference(&small, &verdict);
         });
     }
 }
@@ -395,24 +392,35 @@ impl Found {
     /// Prints the request and what came, without the rest of the case.
     fn print(&self) {
         // A request that was sent with others may break off with them.
-        let mut sent: Vec<_> = self.case.requests.iter().rev().collect();
-        let alone = sent.iter().position(|request| !request.is_pipelined).unwrap_or_default();
-        sent.truncate(alone + 1);
-        for request in sent.iter().rev() {
+        for request in self.case.requests.iter().skip(begin_of_last(&self.case)) {
             println!("{}", escape(&request.bytes(Seat::Main)));
         }
         println!("{}", self.lines);
     }
 }
 
-fn print_difference(verdict: &Verdict) {
+/// Where the requests begin that were sent with the last one.
+fn begin_of_last(case: &Case) -> usize {
+    case.requests.iter().rposition(|request| !request.is_pipelined).unwrap_or_default()
+}
+
+/// What differs in the responses to the last requests that were sent together.
+fn differences(case: &Case, verdict: &Verdict) -> Option<String> {
+    let sent = verdict.exchanges.get(begin_of_last(case)..)?;
+    let sent = sent.iter().take(case.requests.len() - begin_of_last(case));
+    let shown: Vec<String> = sent
+        .filter_map(|exchange| difference(&exchange.apache, &exchange.tamarack, Rule::Answer))
+        .collect();
+    (!shown.is_empty()).then(|| shown.join("\n"))
+}
+
+fn print_difference(case: &Case, verdict: &Verdict) {
     if let Some(end) = &verdict.end {
         println!("{end}");
     }
     if let Some(last) = verdict.exchanges.last() {
         println!("---- difference");
-        let shown = difference(&last.apache, &last.tamarack, Rule::Answer);
-        println!("{}", shown.unwrap_or_default());
+        println!("{}", differences(case, verdict).unwrap_or_default());
         if !last.errors.is_empty() {
             println!("---- Tamarack's error log\n{}", last.errors);
         }

@@ -416,7 +416,8 @@ fn response(
     };
     keeper.learn(&answer);
     let lines = renderer.answer(&answer).into_iter();
-    let mut lines: Vec<String> = lines.map(|line| keeper.unfill(line)).collect();
+    let unsend = |line| if request.method == "TRACE" { keeper.unsend(line) } else { line };
+    let mut lines: Vec<String> = lines.map(|line| unsend(keeper.unfill(line))).collect();
     lines.extend(entries(&answer).map(|entry| format!("= entry {}", renderer.mask(&entry))));
     if !client.buffer.is_empty() && !is_more_asked {
         let more = client.buffer.split(|&byte| byte == b'\r').next().unwrap_or_default();
