@@ -40,6 +40,9 @@ pub(super) trait Rewrite: Send + Unpin + 'static {
     }
 }
 
+/// How many bytes of a body come with its end in Apache, if what precedes them comes earlier.
+pub(super) struct WithEnd(pub usize);
+
 /// A step.
 enum Step {
     Piece(Bytes),

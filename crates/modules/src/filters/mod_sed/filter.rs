@@ -17,7 +17,7 @@ use server::request_body::{BodyError, BodySource};
 use super::Sed;
 use super::parser::Parser;
 use super::runner::Runner;
-use crate::filters::rewritten::{Failed, Piece, Pieces, Rewrite, streamed};
+use crate::filters::rewritten::{Failed, Piece, Pieces, Rewrite, WithEnd, streamed};
 
 /// The response's filter.
 pub(super) struct Filter {
@@ -92,17 +92,23 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
         filter.runner = Some(runner);
         return true;
     }
-    let mut pieces = Pieces::of(std::mem::take(&mut request.response.body));
+    // What is printed before the end of the body, where that comes later, is passed on before.
+    let comes_later = request.response.chunked || !request.allows_ranges();
+    let (body, before) = cut(request);
+    let mut pieces = Pieces::of(body);
     let (mut out, mut is_complete) = (Vec::new(), false);
-    // What is printed before the end of the body, where that comes by itself.
-    let mut is_early = false;
+    let (mut taken, mut is_early) = (0, false);
     while (runner.is_behind() || !is_complete) && !runner.is_passed_on() {
         let done = if runner.is_behind() {
             rt::after_sockets().await;
             runner.push(b"", &mut out)
         } else {
+            if taken == before {
+                is_early = comes_later && !out.is_empty();
+            }
             match poll_fn(|cx| pieces.poll_piece(cx)).await {
                 Some(Ok(Piece::Bytes(piece))) => {
+                    taken += piece.len() as u64;
                     rt::after_sockets().await;
                     runner.push(&piece, &mut out)
                 }
@@ -113,7 +119,6 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
                     return true;
                 }
                 None => {
-                    is_early = !request.allows_ranges() && !out.is_empty();
                     is_complete = true;
                     runner.end(&mut out)
                 }
@@ -143,6 +148,21 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
         request.response.body = streamed(runner, pieces, out);
     }
     true
+}
+
+/// Takes the body of known length, in two parts if the second one comes with the end; with the
+/// length of what comes before.
+fn cut(request: &mut Request) -> (Body, u64) {
+    let body = std::mem::take(&mut request.response.body);
+    let length = body.length().unwrap_or_default();
+    let last = request.kept().map_or(0, |WithEnd(last)| *last);
+    if last == 0 {
+        return (body, length);
+    }
+    let (mut head, rest) = body.split_head();
+    let tail = head.split_off(head.len().saturating_sub(last));
+    let before = head.len() as u64;
+    (Body::Parts([Body::Bytes(head), Body::Bytes(tail), rest].into()), before)
 }
 
 /// Creates the filter for the body of a request.

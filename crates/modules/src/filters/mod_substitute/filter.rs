@@ -9,12 +9,12 @@ use server::errorlog::Verbatim;
 use server::errors;
 use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
-use server::request::Request;
+use server::request::{Announced, Request};
 
 use super::lines::{Lines, PIECE};
 use super::rule::{Limits, Patience, Wrong, replace_line};
 use super::{Rules, Substitute};
-use crate::filters::rewritten::body_of;
+use crate::filters::rewritten::{WithEnd, body_of};
 
 /// A longer body is rewritten while it is sent.
 const WHOLE_BYTES: usize = 256 * 1024;
@@ -33,6 +33,12 @@ impl OutputFilter for Filter {
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         request.response.unset_length();
         let length = request.response.body.length();
+        if length == Some(0) {
+            // Of an empty file, only the end is passed on.
+            self.is_done = true;
+            request.response.announced = Announced::End;
+            return None;
+        }
         let is_short = length.is_some_and(|length| length <= WHOLE_BYTES as u64);
         is_short.then(|| Box::pin(begin(self, request)) as Beginning<'r>)
     }
@@ -64,11 +70,16 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
         request.response.body = Body::Parts([Body::Bytes(head), rest].into());
         return true;
     }
-    match whole(request, &rules, &head).await {
-        Ok(text) => {
-            // Apache passes lines on as they end: only of a single one without an end is the
-            // length known.
-            request.response.chunked = head.contains(&b'\n');
+    // Apache passes lines on as they end, and one without an end with that of the body: only of a
+    // single such one is the length known.
+    let lines = head.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    match parts(request, &rules, &head, lines).await {
+        Ok((text, last)) => {
+            request.response.chunked = lines > 0;
+            match lines {
+                0 => request.allow_ranges(),
+                _ => request.keep(WithEnd(last)),
+            }
             request.response.body = if text.is_empty() { Body::Empty } else { Body::from(text) };
             filter.is_done = true;
             true
@@ -83,7 +94,21 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     }
 }
 
-/// The result for a whole body. From the first line that takes long on, it is left to the pool.
+/// The result for a whole body whose first bytes are `lines`, and how many bytes of it are made of
+/// what follows them.
+async fn parts(
+    request: &Request,
+    rules: &Rules,
+    text: &Bytes,
+    lines: usize,
+) -> Result<(Vec<u8>, usize), Wrong> {
+    let mut out = whole(request, rules, &text.slice(..lines)).await?;
+    let last = whole(request, rules, &text.slice(lines..)).await?;
+    out.extend_from_slice(&last);
+    Ok((out, last.len()))
+}
+
+/// The result for a part of a body. From the first line that takes long on, it is left to the pool.
 async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<Vec<u8>, Wrong> {
     let mut out = Vec::with_capacity(text.len());
     let (line_bytes, mut rest) = (rules.limit(), text.as_ref());
