@@ -196,12 +196,18 @@ impl Keeper {
         line
     }
 
-    /// A line of a request that comes back, as TRACE has it, without what this server alone was
-    /// sent.
+    /// A line of a request that comes back, as TRACE and logs have it, without what this server
+    /// alone was sent.
     pub fn unsend(&self, line: String) -> String {
         let is_shown = |(filled, _): &&(String, String)| !filled.is_empty();
         self.sent.iter().filter(is_shown).fold(line, |line, (filled, mark)| {
-            line.replace(&escape(filled.as_bytes()), &format!("@{mark}@"))
+            let (mark, shown) = (format!("@{mark}@"), escape(filled.as_bytes()));
+            let line = line.replace(&shown, &mark);
+            // In a log, with quotes escaped; in a forensic log, with its own marks.
+            let logged = escape(filled.replace('\\', "\\\\").replace('"', "\\\"").as_bytes());
+            let line = line.replace(&logged, &mark);
+            let forensic = filled.replace('%', "%25").replace(':', "%3a").replace('|', "%7c");
+            line.replace(&escape(forensic.as_bytes()), &mark)
         })
     }
 }

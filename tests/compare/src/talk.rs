@@ -303,6 +303,7 @@ impl Talk<'_> {
         let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string())?;
         let limit = Deadline::after(self.log_limit);
         loop {
+            let keepers = &self.keepers;
             let read = |(at, (side, renderer)): (usize, &(&Side, Renderer))| {
                 let mut lines = Vec::new();
                 for name in &names {
@@ -317,7 +318,11 @@ impl Talk<'_> {
                 let is_end = |line: &str| !allowed.is_empty() && line.starts_with("| -UNIQUE-ID");
                 let is_compared =
                     |line: &String| !is_end(line) && !allowed.iter().any(|of| line.contains(of));
-                let lines = lines.into_iter().map(|line| line.replace(&root, "@ROOT@"));
+                let unsend = |line: String| match keepers.get(at) {
+                    Some(keeper) => keeper.unsend(line),
+                    None => line,
+                };
+                let lines = lines.into_iter().map(|line| unsend(line.replace(&root, "@ROOT@")));
                 lines.filter(is_compared).collect::<Vec<_>>()
             };
             // A line is written after its response has left.

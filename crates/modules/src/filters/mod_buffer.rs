@@ -18,7 +18,7 @@ use server::module::Module;
 use server::request::Request;
 use server::request_body::{BodyError, BodySource};
 
-use super::rewritten::{Piece, Pieces};
+use super::rewritten::{Passed, Piece, Pieces};
 use crate::atoi::atol;
 
 /// `mod_buffer.c`
@@ -106,8 +106,10 @@ impl OutputFilter for Output {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
         if request.main.is_none() {
             let is_stream = matches!(body, Body::Stream(_));
-            request.response.chunked &= is_stream;
             let size = size_of(request) as u64;
+            if let (false, Some(length)) = (is_stream, body.length()) {
+                request.response.chunked = is_passed_on(request, length, size);
+            }
             if !is_stream && body.length().is_some_and(|length| length <= size) {
                 request.allow_ranges();
             }
@@ -117,6 +119,15 @@ impl OutputFilter for Output {
 
     fn is_pure(&self) -> bool {
         true
+    }
+}
+
+/// Whether a body that is there leaves the buffer of this size before its end: Apache passes on
+/// what it has gathered when more comes.
+fn is_passed_on(request: &Request, length: u64, size: u64) -> bool {
+    match Passed::of(request, length) {
+        Some(passed) => length - passed.last > size,
+        None => request.response.chunked && length - Passed::whole(length).last > size,
     }
 }
 

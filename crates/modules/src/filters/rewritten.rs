@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use server::body::{Body, BodyStream, Chunk, FileSlice};
+use server::request::Request;
 
 use super::away::Away;
 
@@ -40,8 +41,28 @@ pub(super) trait Rewrite: Send + Unpin + 'static {
     }
 }
 
-/// How many bytes of a body come with its end in Apache, if what precedes them comes earlier.
-pub(super) struct WithEnd(pub usize);
+/// How Apache's filter passes on what it makes of a body: other filters show that by lengths.
+pub(super) struct Passed {
+    /// Bytes of all.
+    pub length: u64,
+    /// Bytes that come with the end, if what precedes them comes earlier.
+    pub with_end: u64,
+    /// Bytes of the last bucket.
+    pub last: u64,
+}
+
+impl Passed {
+    /// A body that comes as a whole, in Apache's buffers.
+    pub fn whole(length: u64) -> Passed {
+        let last = length.saturating_sub(1) % BUFFER_BYTES as u64 + 1;
+        Passed { length, with_end: 0, last: last.min(length) }
+    }
+
+    /// What a filter has kept of the present body.
+    pub fn of(request: &Request, length: u64) -> Option<&Passed> {
+        request.kept().filter(|passed: &&Passed| passed.length == length)
+    }
+}
 
 /// A step.
 enum Step {

@@ -17,7 +17,7 @@ use server::request_body::{BodyError, BodySource};
 use super::Sed;
 use super::parser::Parser;
 use super::runner::Runner;
-use crate::filters::rewritten::{Failed, Piece, Pieces, Rewrite, WithEnd, streamed};
+use crate::filters::rewritten::{Failed, Passed, Piece, Pieces, Rewrite, streamed};
 
 /// The response's filter.
 pub(super) struct Filter {
@@ -97,14 +97,14 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     let (body, before) = cut(request);
     let mut pieces = Pieces::of(body);
     let (mut out, mut is_complete) = (Vec::new(), false);
-    let (mut taken, mut is_early) = (0, false);
+    let (mut taken, mut early) = (0, 0);
     while (runner.is_behind() || !is_complete) && !runner.is_passed_on() {
         let done = if runner.is_behind() {
             rt::after_sockets().await;
             runner.push(b"", &mut out)
         } else {
-            if taken == before {
-                is_early = comes_later && !out.is_empty();
+            if taken == before && comes_later {
+                early = out.len();
             }
             match poll_fn(|cx| pieces.poll_piece(cx)).await {
                 Some(Ok(Piece::Bytes(piece))) => {
@@ -135,14 +135,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     }
     filter.is_done = true;
     if is_complete && !runner.is_behind() {
-        request.response.chunked = is_early || runner.is_passed_on_at_end();
-        if !is_early {
-            request.allow_ranges();
-        }
-        if out.is_empty() {
-            request.response.announced = Announced::End;
-        }
-        request.response.body = if out.is_empty() { Body::Empty } else { Body::from(out) };
+        finish(request, &runner, out, early);
     } else {
         request.response.chunked = true;
         request.response.body = streamed(runner, pieces, out);
@@ -150,19 +143,39 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     true
 }
 
+/// Makes what was printed the body. So many bytes of it were printed before its end came.
+fn finish(request: &mut Request, runner: &Runner, out: Vec<u8>, early: usize) {
+    request.response.chunked = early > 0 || runner.is_passed_on_at_end();
+    let length = out.len() as u64;
+    if early > 0 {
+        let with_end = length - early as u64;
+        request.keep(Passed { length, with_end, last: with_end });
+    } else {
+        request.allow_ranges();
+        if request.kept::<Passed>().is_some() {
+            request.keep(Passed::whole(length));
+        }
+    }
+    if out.is_empty() {
+        request.response.announced = Announced::End;
+    }
+    request.response.body = if out.is_empty() { Body::Empty } else { Body::from(out) };
+}
+
 /// Takes the body of known length, in two parts if the second one comes with the end; with the
 /// length of what comes before.
 fn cut(request: &mut Request) -> (Body, u64) {
     let body = std::mem::take(&mut request.response.body);
     let length = body.length().unwrap_or_default();
-    let last = request.kept().map_or(0, |WithEnd(last)| *last);
-    if last == 0 {
-        return (body, length);
+    let with_end = Passed::of(request, length).map_or(0, |passed| passed.with_end);
+    match body {
+        Body::Bytes(mut head) if with_end > 0 => {
+            let before = length - with_end;
+            let tail = head.split_off(usize::try_from(before).unwrap_or_default());
+            (Body::Parts([Body::Bytes(head), Body::Bytes(tail)].into()), before)
+        }
+        body => (body, length),
     }
-    let (mut head, rest) = body.split_head();
-    let tail = head.split_off(head.len().saturating_sub(last));
-    let before = head.len() as u64;
-    (Body::Parts([Body::Bytes(head), Body::Bytes(tail), rest].into()), before)
 }
 
 /// Creates the filter for the body of a request.

@@ -14,7 +14,7 @@ use server::request::{Announced, Request};
 use super::lines::{Lines, PIECE};
 use super::rule::{Limits, Patience, Wrong, replace_line};
 use super::{Rules, Substitute};
-use crate::filters::rewritten::{WithEnd, body_of};
+use crate::filters::rewritten::{Passed, body_of};
 
 /// A longer body is rewritten while it is sent.
 const WHOLE_BYTES: usize = 256 * 1024;
@@ -74,12 +74,12 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     // single such one is the length known.
     let lines = head.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     match parts(request, &rules, &head, lines).await {
-        Ok((text, last)) => {
+        Ok((text, passed)) => {
             request.response.chunked = lines > 0;
-            match lines {
-                0 => request.allow_ranges(),
-                _ => request.keep(WithEnd(last)),
+            if lines == 0 {
+                request.allow_ranges();
             }
+            request.keep(passed);
             request.response.body = if text.is_empty() { Body::Empty } else { Body::from(text) };
             filter.is_done = true;
             true
@@ -94,25 +94,27 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     }
 }
 
-/// The result for a whole body whose first bytes are `lines`, and how many bytes of it are made of
-/// what follows them.
+/// The result for a whole body whose first bytes are `lines`, and how it is passed on.
 async fn parts(
     request: &Request,
     rules: &Rules,
     text: &Bytes,
     lines: usize,
-) -> Result<(Vec<u8>, usize), Wrong> {
-    let mut out = whole(request, rules, &text.slice(..lines)).await?;
-    let last = whole(request, rules, &text.slice(lines..)).await?;
-    out.extend_from_slice(&last);
-    Ok((out, last.len()))
+) -> Result<(Vec<u8>, Passed), Wrong> {
+    let (mut out, last_line) = whole(request, rules, &text.slice(..lines)).await?;
+    let (tail, last) = whole(request, rules, &text.slice(lines..)).await?;
+    out.extend_from_slice(&tail);
+    let last = if lines == text.len() { last_line } else { last };
+    let (length, with_end, last) = (out.len() as u64, tail.len() as u64, last as u64);
+    Ok((out, Passed { length, with_end, last }))
 }
 
-/// The result for a part of a body. From the first line that takes long on, it is left to the pool.
-async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<Vec<u8>, Wrong> {
+/// The result for a part of a body, and the length of its last part. From the first line that takes
+/// long on, it is left to the pool.
+async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<(Vec<u8>, usize), Wrong> {
     let mut out = Vec::with_capacity(text.len());
     let (line_bytes, mut rest) = (rules.limit(), text.as_ref());
-    let (mut turn, mut end) = (0, Instant::now() + PIECE);
+    let (mut turn, mut last, mut end) = (0, 0, Instant::now() + PIECE);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if is_too_long(line, line_bytes) {
             return Err(Wrong::TooLong);
@@ -120,10 +122,11 @@ async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<Vec<u8>
         let limits = Limits { line_bytes, patience: Patience::Loop(end) };
         match replace_line(&rules.list, line, limits, &mut out) {
             Err(Wrong::Later) => {
-                out.extend(patiently(request, rules, rest).await?);
-                return Ok(out);
+                let (more, last) = patiently(request, rules, rest).await?;
+                out.extend(more);
+                return Ok((out, last));
             }
-            done => done?,
+            done => last = done?,
         }
         rest = rest.get(line.len()..).unwrap_or_default();
         turn += line.len();
@@ -132,7 +135,7 @@ async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<Vec<u8>
             (turn, end) = (0, Instant::now() + PIECE);
         }
     }
-    Ok(out)
+    Ok((out, last))
 }
 
 /// Apache limits a line without an end before it replaces anything.
@@ -141,19 +144,23 @@ fn is_too_long(line: &[u8], line_bytes: usize) -> bool {
 }
 
 /// The result of lines, which may take long.
-async fn patiently(request: &Request, rules: &Rules, text: &[u8]) -> Result<Vec<u8>, Wrong> {
+async fn patiently(
+    request: &Request,
+    rules: &Rules,
+    text: &[u8],
+) -> Result<(Vec<u8>, usize), Wrong> {
     let (rules, text) = (rules.clone(), text.to_vec());
     let limits = Limits { line_bytes: rules.limit(), patience: Patience::Pool };
     let pool = request.engine.handle.blocking().clone();
     let replace = move || {
-        let mut out = Vec::new();
+        let (mut out, mut last) = (Vec::new(), 0);
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if is_too_long(line, limits.line_bytes) {
                 return Err(Wrong::TooLong);
             }
-            replace_line(&rules.list, line, limits, &mut out)?;
+            last = replace_line(&rules.list, line, limits, &mut out)?;
         }
-        Ok(out)
+        Ok((out, last))
     };
     pool.run(Work::Body, replace).await.unwrap_or(Err(Wrong::Later))
 }

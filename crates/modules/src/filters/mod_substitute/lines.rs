@@ -81,7 +81,7 @@ impl Lines {
                 self.later.extend_from_slice(line);
                 Ok(())
             }
-            done => done,
+            done => done.map(drop),
         }
     }
 

@@ -79,13 +79,14 @@ pub(super) struct Parts {
     ends: Vec<usize>,
 }
 
-/// Applies all rules to a line, and appends the result. Source: `do_pattmatch`.
+/// Applies all rules to a line, and appends the result; with the length of its last part. Source:
+/// `do_pattmatch`.
 pub(super) fn replace_line(
     rules: &[Rule],
     line: &[u8],
     limits: Limits,
     out: &mut Vec<u8>,
-) -> Result<(), Wrong> {
+) -> Result<usize, Wrong> {
     let mut made: Option<Parts> = None;
     for rule in rules {
         let is_quick = !rule.flattens || rules.len() == 1;
@@ -95,8 +96,13 @@ pub(super) fn replace_line(
         };
         made = next.or(made);
     }
-    out.extend_from_slice(made.as_ref().map_or(line, |parts| &parts.text));
-    Ok(())
+    let Some(Parts { text, ends }) = made else {
+        out.extend_from_slice(line);
+        return Ok(line.len());
+    };
+    out.extend_from_slice(&text);
+    let before = ends.iter().nth_back(1).copied().unwrap_or_default();
+    Ok(text.len() - before)
 }
 
 impl Rule {
