@@ -23,7 +23,7 @@ use crate::phases::process;
 use crate::phases::redirect;
 use crate::request::body::Body;
 use crate::request::request_body::BodyIn;
-use crate::request::{Proxied, Request};
+use crate::request::{LentSession, Proxied, Request};
 
 /// Makes `request` a response with `status` in place of one that a filter withholds.
 pub async fn fail_in_filter(request: &mut Request, status: u16) {
@@ -294,6 +294,12 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         let mut failed = std::mem::replace(request, *prev);
         if failed.kept::<OwnFields>().is_none() {
             request.response.err_headers_out = fields;
+        }
+        // A session that was loaded for the document is that of all requests.
+        if request.kept::<LentSession>().is_none()
+            && let Some(LentSession(session)) = failed.kept()
+        {
+            request.keep(LentSession(session.clone()));
         }
         // The document's failure is part of the response, and what it depends on as well.
         request.depends.trace = failed.depends.trace.take();
