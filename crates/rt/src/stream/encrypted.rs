@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::num::NonZeroUsize;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -22,6 +23,13 @@ impl Stream {
         match &self.layer {
             Layer::Plain => None,
             Layer::Tls(session) => Some(TlsInfo(session)),
+        }
+    }
+
+    /// Sets how much plaintext a record of TLS gets at most; `None` for what TLS allows.
+    pub fn limit_records(&mut self, bytes: Option<NonZeroUsize>) {
+        if let Layer::Tls(session) = &mut self.layer {
+            session.limit_records(bytes);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A TLS session without a socket: turns ciphertext into plaintext and back.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use rustls::client::UnbufferedClientConnection;
@@ -12,8 +13,12 @@ use rustls::{ClientConfig, CommonState, Error, ServerConfig};
 
 /// The largest piece of plaintext that [`Session::encrypt`] takes: four records.
 pub(crate) const ENCRYPT_BYTES_MAX: usize = 64 * 1024;
+/// The largest plaintext of a record.
+const RECORD_BYTES_MAX: usize = 16 * 1024;
 /// Room for the overhead of the records around a piece of plaintext, key updates included.
-const RECORD_OVERHEAD_BYTES: usize = 1024;
+const OVERHEAD_BYTES: usize = 1024;
+/// Room for the overhead of one record.
+const RECORD_OVERHEAD_BYTES: usize = 32;
 
 /// One connection's session. While the connection idles its buffers are empty and hold no memory.
 pub(crate) struct Session {
@@ -25,6 +30,8 @@ pub(crate) struct Session {
     outgoing: Vec<u8>,
     /// Plaintext that did not fit the reader's buffer.
     plain: Vec<u8>,
+    /// The plaintext that a record gets at most.
+    record_bytes: usize,
     peer_closed: bool,
     has_failed: bool,
 }
@@ -58,7 +65,22 @@ impl Session {
 
     fn begin(side: Side, server_name: Option<Box<str>>, incoming: Vec<u8>) -> Self {
         let (outgoing, plain) = (Vec::new(), Vec::new());
-        Self { side, server_name, incoming, outgoing, plain, peer_closed: false, has_failed: false }
+        Self {
+            side,
+            server_name,
+            incoming,
+            outgoing,
+            plain,
+            record_bytes: RECORD_BYTES_MAX,
+            peer_closed: false,
+            has_failed: false,
+        }
+    }
+
+    /// Sets how much plaintext a record gets at most; `None` for what TLS allows.
+    pub fn limit_records(&mut self, bytes: Option<NonZeroUsize>) {
+        let bytes = bytes.map_or(RECORD_BYTES_MAX, NonZeroUsize::get);
+        self.record_bytes = bytes.min(RECORD_BYTES_MAX);
     }
 
     pub fn connection(&self) -> &CommonState {
@@ -171,22 +193,24 @@ impl Session {
     pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
         self.settle()?;
         let waiting = self.outgoing.len();
-        let room = waiting + plain.len() + RECORD_OVERHEAD_BYTES;
+        let records = plain.len() / self.record_bytes;
+        let room = waiting + plain.len() + records * RECORD_OVERHEAD_BYTES + OVERHEAD_BYTES;
         if out.len() < room {
             out.resize(room, 0);
         }
         let Some(front) = out.get_mut(..waiting) else { return Ok(0) };
         front.copy_from_slice(&self.outgoing);
-        let count = match &mut self.side {
+        let (incoming, pieces) = (&mut self.incoming, plain.chunks(self.record_bytes));
+        let end = match &mut self.side {
             Side::Server(server) => {
-                encrypt(server.process_tls_records(&mut self.incoming), plain, out, waiting)
+                encrypt(server.process_tls_records(incoming), pieces, out, waiting)
             }
             Side::Client(client) => {
-                encrypt(client.process_tls_records(&mut self.incoming), plain, out, waiting)
+                encrypt(client.process_tls_records(incoming), pieces, out, waiting)
             }
         }?;
         self.outgoing.clear();
-        Ok(waiting + count)
+        Ok(end)
     }
 
     /// Queues a close_notify in [`outgoing`](Self::outgoing).
@@ -292,27 +316,31 @@ fn progress<Data>(status: UnbufferedStatus<'_, '_, Data>, sinks: Sinks<'_>) -> R
     }
 }
 
-/// Encrypts `plain` into `out` from `waiting` on; returns the number of bytes.
+/// Encrypts `pieces`, a record each, into `out` from `start` on; returns where they end.
 #[inline]
 fn encrypt<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
-    plain: &[u8],
+    pieces: std::slice::Chunks<'_, u8>,
     out: &mut Vec<u8>,
-    waiting: usize,
+    start: usize,
 ) -> Result<usize, Error> {
     debug_assert_eq!(status.discard, 0, "nothing is left to do after settling");
     let ConnectionState::WriteTraffic(mut traffic) = status.state? else {
         return Err(Error::HandshakeNotComplete);
     };
-    match traffic.encrypt(plain, out.get_mut(waiting..).unwrap_or_default()) {
-        Ok(count) => Ok(count),
-        Err(EncryptError::InsufficientSize(needed)) => {
-            out.resize(waiting + needed.required_size, 0);
-            let back = out.get_mut(waiting..).unwrap_or_default();
-            traffic.encrypt(plain, back).map_err(|_| Error::EncryptError)
-        }
-        Err(EncryptError::EncryptExhausted) => Err(Error::EncryptError),
+    let mut end = start;
+    for piece in pieces {
+        end += match traffic.encrypt(piece, out.get_mut(end..).unwrap_or_default()) {
+            Ok(count) => count,
+            Err(EncryptError::InsufficientSize(needed)) => {
+                out.resize(end + needed.required_size, 0);
+                let back = out.get_mut(end..).unwrap_or_default();
+                traffic.encrypt(piece, back).map_err(|_| Error::EncryptError)?
+            }
+            Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
+        };
     }
+    Ok(end)
 }
 
 fn close<Data>(status: UnbufferedStatus<'_, '_, Data>, outgoing: &mut Vec<u8>) {

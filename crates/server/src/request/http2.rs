@@ -19,6 +19,8 @@ pub struct Http2 {
     pub upgrade: Option<bool>,
     /// How long a stream waits for its client (`H2StreamTimeout`); `None`: as long as `Timeout`.
     pub stream_timeout: Option<Duration>,
+    /// The records of TLS (`H2TLSWarmUpSize`, `H2TLSCoolDownSecs`); `None`: full ones always.
+    pub warm_up: Option<WarmUp>,
     /// Bytes of random padding: up to a power of two (`H2Padding`).
     pub padding_bits: u8,
     /// Whether requests name their host in the target, as a forward proxy needs it
@@ -34,6 +36,15 @@ pub struct Http2 {
     pub push_places: Vec<(Box<[u8]>, PushPlace)>,
     /// Whether responses 103 are sent (`H2EarlyHints`).
     pub has_early_hints: bool,
+}
+
+/// When records of TLS are small, so that a client can use what has come of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarmUp {
+    /// So many bytes of a connection are sent in small records (`H2TLSWarmUpSize`).
+    pub bytes: u64,
+    /// After so long without sending, records are small again (`H2TLSCoolDownSecs`).
+    pub cool_down: Duration,
 }
 
 impl Http2 {
@@ -88,6 +99,7 @@ impl Default for Http2 {
             direct: None,
             upgrade: None,
             stream_timeout: None,
+            warm_up: None,
             padding_bits: 0,
             is_forward_proxy: false,
             has_websockets: false,

@@ -18,7 +18,7 @@ pub const GET: &[u8] = b"\x82\x86\x84\x01\x09localhost";
 pub const POST: &[u8] = b"\x83\x86\x84\x01\x09localhost";
 
 /// GET with the path `/big`.
-const GET_BIG: &[u8] = b"\x82\x86\x04\x04/big\x01\x09localhost";
+pub const GET_BIG: &[u8] = b"\x82\x86\x04\x04/big\x01\x09localhost";
 
 /// The protocols of an attacked site.
 pub const PROTOCOLS: &str = "Protocols h2c http/1.1\n";
@@ -36,8 +36,8 @@ pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
-pub struct Http2 {
-    socket: TcpStream,
+pub struct Http2<S = TcpStream> {
+    socket: S,
     received: Vec<u8>,
 }
 
@@ -65,9 +65,19 @@ impl Http2 {
         let socket = TcpStream::connect(("127.0.0.1", site.port)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        Http2::over(socket, settings)
+    }
+}
+
+impl<S: Read + Write> Http2<S> {
+    pub fn over(socket: S, settings: &[u8]) -> Http2<S> {
         let mut http2 = Http2 { socket, received: Vec::new() };
         http2.send(&[PREFACE, &frame(SETTINGS, 0, 0, settings)].concat()).unwrap();
         http2
+    }
+
+    pub fn socket(&mut self) -> &mut S {
+        &mut self.socket
     }
 
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -40,6 +40,7 @@ mod http2;
 mod http2_attacks;
 mod http2_bodies;
 mod http2_push;
+mod http2_records;
 mod http2_tunnels;
 mod identity;
 mod idle;

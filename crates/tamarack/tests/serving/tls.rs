@@ -1,8 +1,7 @@
 //! TLS across restarts, and keys with a pass phrase.
 
 use std::fs;
-use std::io::{self, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -46,7 +45,17 @@ impl Tls {
         )
     }
 
-    fn stream(&self, socket: TcpStream) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    /// The same clients, which negotiate this protocol.
+    pub fn speaking(self, protocol: &[u8]) -> Tls {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Tls { config: Arc::new(config) }
+    }
+
+    pub fn stream<S: Read + Write>(
+        &self,
+        socket: S,
+    ) -> io::Result<StreamOwned<ClientConnection, S>> {
         let name = ServerName::try_from("localhost").unwrap();
         let connection = ClientConnection::new(self.config.clone(), name);
         let mut stream = StreamOwned::new(connection.map_err(io::Error::other)?, socket);

@@ -7,6 +7,7 @@
 
 mod exchange;
 mod push;
+mod records;
 mod request_body;
 mod respond;
 mod session;

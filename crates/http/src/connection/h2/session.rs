@@ -11,9 +11,10 @@ use rt::Deadline;
 use server::log::Level;
 use wire::h2::{self, Code, Failure};
 
+use super::records::Records;
 use super::stream::{OUTPUT_BYTES, Shared};
 use super::upgrade::Upgrade;
-use super::{exchange, idle_deadline, limits};
+use super::{exchange, idle_deadline, limits, of_host};
 use crate::connection::Connection;
 
 /// Bytes that wait to be sent, beyond which nothing is received.
@@ -36,6 +37,8 @@ struct Session {
     input: Vec<u8>,
     /// How much of the output was sent.
     sent: usize,
+    /// How large records of TLS are, if that differs.
+    records: Option<Records>,
     /// When nothing happens until then, the connection ends.
     deadline: Deadline,
     /// Until when the output has to be taken by the client.
@@ -62,7 +65,7 @@ enum Turn {
 
 /// Serves a connection until it ends. `received` begins with the client's preface.
 pub(in crate::connection) async fn run(
-    connection: Connection,
+    mut connection: Connection,
     received: Vec<u8>,
     upgrade: Option<Upgrade>,
 ) {
@@ -89,11 +92,15 @@ pub(in crate::connection) async fn run(
         diary: RefCell::default(),
     });
     let deadline = idle_deadline(&connection, false);
+    let warm_up = of_host(&connection.info).and_then(|http2| http2.warm_up);
+    let stream = connection.stream.as_mut();
+    let records = warm_up.zip(stream).and_then(|(rule, to)| Records::begin(rule, to, now_ms));
     let mut session = Session {
         connection,
         shared,
         input: received,
         sent: 0,
+        records,
         deadline,
         write_deadline: None,
         leaves_at: None,
@@ -291,8 +298,15 @@ impl Session {
                     }
                 };
             }
+            let rest = match &mut self.records {
+                Some(records) => records.next(rest, stream, handle.clock().now_ms()),
+                None => rest,
+            };
             match stream.try_write(rest) {
                 Ok(count) => {
+                    if let Some(records) = &mut self.records {
+                        records.sent(count, stream, handle.clock().now_ms());
+                    }
                     self.sent += count;
                     self.write_deadline = None;
                 }

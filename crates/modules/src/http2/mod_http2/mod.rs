@@ -12,7 +12,7 @@ use bstr::BString;
 use conf::Span;
 use server::build::Build;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, always};
-use server::http2::{Http2, Http2Dir, PushPlace, Pushing};
+use server::http2::{Http2, Http2Dir, PushPlace, Pushing, WarmUp};
 use server::merge::{Append, Prepend, Setting};
 use server::module::Module;
 use server::registry::Registry;
@@ -20,6 +20,9 @@ use server::request::Request;
 
 use crate::mpm::mpm_event::Event;
 use crate::mpm::mpm_prefork::Prefork;
+
+/// The default of `H2TLSWarmUpSize`.
+const WARM_UP_BYTES: u64 = 1024 * 1024;
 
 /// `mod_http2.c`
 pub struct Http2Module;
@@ -55,6 +58,10 @@ server::config! {
         pub upgrade: Setting<bool>,
         /// `H2StreamTimeout`
         pub stream_timeout: Setting<Duration>,
+        /// `H2TLSWarmUpSize`, bytes.
+        pub warm_up_bytes: Setting<u64>,
+        /// `H2TLSCoolDownSecs`
+        pub cool_down: Setting<Duration>,
         /// `H2ProxyRequests`
         pub proxy_requests: Setting<bool>,
         /// `H2Padding`
@@ -107,6 +114,7 @@ fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
         direct: config.direct.get().copied(),
         upgrade: config.upgrade.get().copied(),
         stream_timeout: config.stream_timeout.get().copied(),
+        warm_up: warm_up(config),
         is_forward_proxy: config.proxy_requests.or(default.is_forward_proxy),
         padding_bits: config.padding_bits.or(default.padding_bits),
         has_websockets: config.websockets.or(default.has_websockets),
@@ -115,6 +123,13 @@ fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
         push_places: config.push_places.to_vec(),
         has_early_hints: config.has_early_hints.or(default.has_early_hints),
     })
+}
+
+/// Without `H2TLSCoolDownSecs`, Apache's records are never small.
+fn warm_up(config: &ServerConfig) -> Option<WarmUp> {
+    let cool_down = config.cool_down.get().copied().filter(|time| !time.is_zero())?;
+    let bytes = config.warm_up_bytes.or(WARM_UP_BYTES);
+    (bytes > 0).then_some(WarmUp { bytes, cool_down })
 }
 
 fn of_directory(bound: Bound<'_, Http2Module>) -> Http2Dir {

@@ -10,7 +10,7 @@ use server::directive::{Cx, Fault, Row, Set, State, Takes};
 use server::http2::PushPlace;
 
 use super::{Http2Module, Resource};
-use crate::atoi::atol;
+use crate::atoi::{atoi, atol};
 
 type Here<'a, 'b> = Cx<'a, 'b, Http2Module>;
 
@@ -228,20 +228,26 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     ),
     Row::<Http2Module>::new(
         "H2TLSWarmUpSize",
-        Takes::One(|_, _| Ok(())),
+        Takes::One(|cx, arg| {
+            let bytes = u64::try_from(atol(&arg.text)).unwrap_or(0);
+            cx.server().warm_up_bytes.set(bytes);
+            Ok(())
+        }),
         "amount",
         "Sets how much of a TLS connection is sent in small records at first.",
     )
-    .default("1048576")
-    .state(State::Accepted("records are as large as what is sent at a time")),
+    .default("1048576"),
     Row::<Http2Module>::new(
         "H2TLSCoolDownSecs",
-        Takes::One(|_, _| Ok(())),
+        Takes::One(|cx, arg| {
+            let seconds = u64::try_from(atoi(&arg.text)).unwrap_or(0);
+            cx.server().cool_down.set(Duration::from_secs(seconds));
+            Ok(())
+        }),
         "seconds",
-        "Sets after which idle time records are small again.",
+        "Sets after which idle time records are small again; 0: they are never small.",
     )
-    .default("1")
-    .state(State::Accepted("records are as large as what is sent at a time")),
+    .default("0"),
     Row::<Http2Module>::new(
         "H2ProxyRequests",
         Takes::One(|cx, arg| {
