@@ -9,7 +9,7 @@ use server::filter;
 use server::hooks::{Phase, Verdict};
 use server::log::Level;
 use server::process;
-use server::request::{CLOSES_SILENTLY, Request, Unhosted};
+use server::request::{CLOSES_SILENTLY, Request, Switching, Unhosted};
 use wire::{HeadError, HeadFlags, Progress};
 
 use super::fast::{self, FastPath};
@@ -264,10 +264,13 @@ async fn full(
     verdict: Verdict,
     fill: Fill,
 ) -> io::Result<bool> {
-    if verdict == Verdict::Ok && h2::is_asked_for(&connection.info, active, &request) {
-        return h2::begin_upgrade(connection, active, request).await;
+    if verdict == Verdict::Ok && h2::is_asked_for(active, &request) {
+        request.response.switching = Switching::Asked;
     }
     let body_done = make(connection, active, &mut request, verdict, fill).await;
+    if request.response.switching == Switching::Granted {
+        return Box::pin(h2::begin_upgrade(connection, active, request)).await;
+    }
     if let Some(tunnel) = request.response.tunnel.take() {
         Box::pin(tunnel::begin(connection, active, request, tunnel)).await;
         return Ok(false);

@@ -9,7 +9,7 @@ use crate::errorlog::Verbatim;
 use crate::log::Level;
 use crate::phases::process::run_all;
 use crate::phases::redirect::GivenType;
-use crate::request::{FileKind, Request};
+use crate::request::{FileKind, Request, Switching};
 
 /// Inserts filters and runs the handlers.
 #[inline]
@@ -17,6 +17,9 @@ pub async fn produce(request: &mut Request) -> Verdict {
     match run_all(request, Phase::InsertFilter).await {
         Verdict::Ok => {}
         decided => return decided,
+    }
+    if request.response.switching == Switching::Asked && switches(request) {
+        return Verdict::Done;
     }
     let named = name_handler(request);
     request.handler_of_type = named.is_none();
@@ -40,6 +43,17 @@ pub async fn produce(request: &mut Request) -> Verdict {
         }
         decided => decided,
     }
+}
+
+/// Lets HTTP/2 respond, if the request's directory allows that (`core_upgrade_handler`,
+/// `h2_allows_h2_upgrade`).
+#[cold]
+fn switches(request: &mut Request) -> bool {
+    let is_allowed = request.plan.http2.upgrade.unwrap_or(request.connection.tls.is_none());
+    if is_allowed {
+        request.response.switching = Switching::Granted;
+    }
+    is_allowed
 }
 
 /// AP_DEFAULT_HANDLER_NAME

@@ -15,8 +15,6 @@ pub struct Http2 {
     pub data_bytes: usize,
     /// Whether a connection may begin with HTTP/2 (`H2Direct`); `None`: in clear only.
     pub direct: Option<bool>,
-    /// Whether a request of HTTP/1.1 may ask for it (`H2Upgrade`); `None`: in clear only.
-    pub upgrade: Option<bool>,
     /// How long a stream waits for its client (`H2StreamTimeout`); `None`: as long as `Timeout`.
     pub stream_timeout: Option<Duration>,
     /// The records of TLS (`H2TLSWarmUpSize`, `H2TLSCoolDownSecs`); `None`: full ones always.
@@ -72,6 +70,8 @@ pub enum PushPlace {
 /// What a directory's configuration says about responses over HTTP/2.
 #[derive(Clone, Debug, Default)]
 pub struct Http2Dir {
+    /// Whether a request of HTTP/1.1 may ask for HTTP/2 (`H2Upgrade`); `None`: in clear only.
+    pub upgrade: Option<bool>,
     /// Whether nothing is pushed because of them (`H2Push off`).
     pub declines_pushes: bool,
     /// The fields of a response 103 that precedes them, as lines (`H2PushResource`,
@@ -97,7 +97,6 @@ impl Default for Http2 {
             window_bytes: 65_535,
             data_bytes: 0,
             direct: None,
-            upgrade: None,
             stream_timeout: None,
             warm_up: None,
             padding_bits: 0,

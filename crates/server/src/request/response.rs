@@ -71,6 +71,20 @@ pub struct Response {
     pub announced: Announced,
     /// Whether a response 103 of the configuration precedes it over HTTP/2.
     pub has_early_hints: bool,
+    /// Whether the connection becomes one of HTTP/2, which then responds.
+    pub switching: Switching,
+}
+
+/// Whether a request of HTTP/1.1 changes its connection to HTTP/2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Switching {
+    /// It does not ask for that.
+    #[default]
+    No,
+    /// It asks, and its host allows that.
+    Asked,
+    /// It does: its directory allows that, too.
+    Granted,
 }
 
 /// What a handler announces of a body before a filter sees any of it, as far as filters depend on
@@ -115,6 +129,7 @@ impl Default for Response {
             reads_request: false,
             announced: Announced::Fields,
             has_early_hints: false,
+            switching: Switching::No,
         }
     }
 }
@@ -153,7 +168,7 @@ impl Response {
             status, status_line, headers_out, err_headers_out, trailers_out, late_trailers,
             content_type, content_encoding, content_languages, body, tunnel, passing, mtime_us,
             bytes_sent, expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
-            is_raw, is_one_brigade, reads_request, announced, has_early_hints,
+            is_raw, is_one_brigade, reads_request, announced, has_early_hints, switching,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -168,6 +183,6 @@ impl Response {
         (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
         (*is_raw, *is_one_brigade, *reads_request) = (false, false, false);
         *announced = Announced::Fields;
-        *has_early_hints = false;
+        (*has_early_hints, *switching) = (false, Switching::No);
     }
 }

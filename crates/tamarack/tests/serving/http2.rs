@@ -80,6 +80,30 @@ impl<S: Read + Write> Http2<S> {
         &mut self.socket
     }
 
+    /// Asks for HTTP/2 by a request of HTTP/1.1. Returns the head of the response, and the
+    /// connection if it has changed.
+    pub fn upgrade(mut socket: S, head: &str) -> (String, Option<Http2<S>>) {
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut received = Vec::new();
+        let end = loop {
+            if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            let mut more = [0; 4096];
+            let count = socket.read(&mut more).unwrap();
+            assert_ne!(count, 0, "{}", String::from_utf8_lossy(&received));
+            received.extend_from_slice(&more[..count]);
+        };
+        let response = String::from_utf8_lossy(&received[..end]).into_owned();
+        let has_changed = response.starts_with("HTTP/1.1 101 ");
+        let http2 = has_changed.then(|| {
+            let mut http2 = Http2::over(socket, &[]);
+            http2.received = received.split_off(end);
+            http2
+        });
+        (response, http2)
+    }
+
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.socket.write_all(bytes)
     }

@@ -173,23 +173,3 @@ fn a_forward_proxy_serves_streams() {
     assert!(site.children().iter().any(|child| child.to_string() == parts[0]), "{tag}");
     assert!(!is_far(&start("off")));
 }
-
-#[test]
-fn an_upgrade_needs_http_1_1_and_no_body() {
-    let mut site = Site::new("h2-upgrade");
-    site.configure(PROTOCOLS);
-    site.start();
-    let ask = |line: &str, more: &str| {
-        let mut client = site.client();
-        let head = format!(
-            "{line}\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\n\
-             HTTP2-Settings: AAMAAABkAAQAAP__\r\n{more}\r\n"
-        );
-        client.send(head.as_bytes()).unwrap();
-        client.answer().unwrap().status
-    };
-    assert_eq!(ask("GET / HTTP/1.1", "Upgrade: foo, h2c\r\n"), 101);
-    assert_eq!(ask("POST / HTTP/1.1", "Upgrade: h2c\r\nContent-Length: 0\r\n"), 101);
-    assert_eq!(ask("POST / HTTP/1.1", "Upgrade: h2c\r\nContent-Length: 1\r\n\r\nx"), 200);
-    assert_eq!(ask("GET / HTTP/1.0", "Upgrade: h2c\r\n"), 200);
-}

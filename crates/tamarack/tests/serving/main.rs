@@ -42,6 +42,7 @@ mod http2_bodies;
 mod http2_push;
 mod http2_records;
 mod http2_tunnels;
+mod http2_upgrade;
 mod identity;
 mod idle;
 mod interrupted;

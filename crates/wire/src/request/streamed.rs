@@ -3,6 +3,16 @@
 use super::{HeadError, HeadLimits, HeadOptions, RequestHead, fields, line};
 use crate::table::Table;
 
+/// Fields that belong to a connection of HTTP/1 (`IgnoredRequestHeaders`).
+const OF_CONNECTION: [&[u8]; 6] = [
+    b"Upgrade",
+    b"Connection",
+    b"HTTP2-Settings",
+    b"Keep-Alive",
+    b"Proxy-Connection",
+    b"Transfer-Encoding",
+];
+
 impl RequestHead {
     /// Sets what a request line and fields of HTTP/1 would have set: logs and programs see
     /// `METHOD target HTTP/2.0`. `fields` are valid, and have one `Host` at most.
@@ -20,5 +30,28 @@ impl RequestHead {
         let parsed = line::parse(self, &[method, b" ", target, b" HTTP/2.0"].concat(), options);
         self.headers = fields;
         parsed.and(fields::finish(self, limits))
+    }
+
+    /// The head with which a request of HTTP/1.1 goes on as the first of HTTP/2; `fields` are those
+    /// that it has by now.
+    ///
+    /// Errors: those of a request line or of fields that are refused by a response.
+    pub fn upgraded(
+        &self,
+        mut fields: Table,
+        limits: &HeadLimits,
+        options: &HeadOptions<'_>,
+    ) -> Result<RequestHead, Box<HeadError>> {
+        for name in OF_CONNECTION {
+            fields.unset(name);
+        }
+        let mut target = self.path().to_vec();
+        if let Some(query) = self.query() {
+            target.push(b'?');
+            target.extend_from_slice(query);
+        }
+        let mut head = RequestHead::new();
+        head.set_streamed(self.method_name(), &target, fields, limits, options)?;
+        Ok(head)
     }
 }

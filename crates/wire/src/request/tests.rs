@@ -333,3 +333,18 @@ proptest! {
         status(&bytes, strict);
     }
 }
+
+#[test]
+fn a_request_goes_on_over_http_2() {
+    let text = b"GET http://h/a?b HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+        Upgrade: h2c\r\nHTTP2-Settings: x\r\nX-A: 1\r\n\r\n";
+    let (head, progress) = parse(text, true);
+    assert!(matches!(progress, Progress::Done { .. }));
+    let fields = head.headers.clone();
+    let Ok(upgraded) = head.upgraded(fields, &LIMITS, &options(true)) else { panic!("refused") };
+    assert_eq!(upgraded.line(), b"GET /a?b HTTP/2.0");
+    assert_eq!(upgraded.version.0, 2000);
+    assert!(!upgraded.flags.has(HeadFlags::UPGRADE));
+    let names: Vec<_> = upgraded.headers.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [&b"Host"[..], b"X-A"]);
+}

@@ -95,27 +95,6 @@ pub(super) async fn serve(
     exchange.active.reset();
 }
 
-/// Serves the request of HTTP/1.1 with which a connection has become one of HTTP/2.
-pub(super) async fn upgraded(
-    stream: Rc<Stream>,
-    mut request: Pooled<Request>,
-    head: Box<RequestHead>,
-) {
-    let mut exchange = Exchange::new(stream, *head);
-    request.connection = exchange.connection.info.clone();
-    request.head.protocol = 2000;
-    if let Some(line) = request.head.request_line.strip_suffix(b"HTTP/1.1") {
-        request.head.request_line = [line, b"HTTP/2.0"].concat();
-    }
-    for name in [&b"Upgrade"[..], b"Connection", b"HTTP2-Settings"] {
-        request.head.headers_in.unset(name);
-    }
-    request.head.flags.unset(HeadFlags::UPGRADE);
-    push::begin(&exchange.stream, &request);
-    exchange.full(request, Verdict::Ok, Fill::None).await;
-    exchange.active.reset();
-}
-
 impl Exchange {
     async fn serve(&mut self, refusal: Option<Box<HeadError>>) {
         let Exchange { stream, connection, active, .. } = self;

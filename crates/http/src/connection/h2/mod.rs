@@ -20,12 +20,11 @@ pub(super) use upgrade::{Upgrade, after_last, begin_upgrade, is_asked_for, is_pr
 
 use std::time::Duration;
 
-use rt::Deadline;
+use rt::{Deadline, Handle};
 use server::connection_info::ConnectionInfo;
+use server::host::Host;
 use server::http2::Http2;
 use wire::h2::Limits;
-
-use super::Connection;
 
 /// The name of HTTP/2 over TLS in ALPN and `Protocols`.
 const OVER_TLS: &[u8] = b"h2";
@@ -36,15 +35,10 @@ const IN_CLEAR: &[u8] = b"h2c";
 /// Bytes of request bodies that all requests of a connection may have waiting for their handlers.
 const BODIES_BYTES: u32 = 1024 * 1024;
 
-/// The settings of a connection's host.
-fn of_host(info: &ConnectionInfo) -> Option<&Http2> {
-    info.base_host.http2.as_ref()
-}
-
-/// The settings of a connection's host, if its protocol is allowed there.
-fn settings(info: &ConnectionInfo) -> Option<&Http2> {
-    let name = if info.tls.is_some() { OVER_TLS } else { IN_CLEAR };
-    of_host(info).filter(|_| info.base_host.core.allows_protocol(name))
+/// The settings of a host, if the protocol is allowed there.
+fn settings(host: &Host, is_tls: bool) -> Option<&Http2> {
+    let name = if is_tls { OVER_TLS } else { IN_CLEAR };
+    host.http2.as_ref().filter(|_| host.core.allows_protocol(name))
 }
 
 /// Whether the handshake of a connection has chosen HTTP/2.
@@ -54,14 +48,15 @@ pub(super) fn is_negotiated(info: &ConnectionInfo) -> bool {
 
 /// Whether a connection may begin with HTTP/2, without negotiation (`h2_allows_h2_direct`).
 pub(super) fn is_direct(info: &ConnectionInfo) -> bool {
-    settings(info).is_some_and(|http2| http2.direct.unwrap_or(info.tls.is_none()))
+    let is_tls = info.tls.is_some();
+    settings(&info.base_host, is_tls).is_some_and(|http2| http2.direct.unwrap_or(!is_tls))
 }
 
-/// The limits of a connection.
-fn limits(info: &ConnectionInfo) -> Limits {
-    let (own, default) = (of_host(info), Http2::default());
-    let http2 = own.unwrap_or(&default);
-    let head = info.base_host.core.head_limits();
+/// The limits of a host's connections.
+fn limits(host: &Host) -> Limits {
+    let default = Http2::default();
+    let http2 = host.http2.as_ref().unwrap_or(&default);
+    let head = host.core.head_limits();
     let most = Limits::default().data_bytes;
     Limits {
         streams: http2.streams,
@@ -77,18 +72,17 @@ fn limits(info: &ConnectionInfo) -> Limits {
 }
 
 /// How long a request waits for its client.
-fn stream_timeout(info: &ConnectionInfo) -> Duration {
-    of_host(info).and_then(|http2| http2.stream_timeout).unwrap_or(info.base_host.core.timeout())
+fn stream_timeout(host: &Host) -> Duration {
+    host.http2.as_ref().and_then(|http2| http2.stream_timeout).unwrap_or(host.core.timeout())
 }
 
 /// Whether clients get responses 103.
-fn has_early_hints(info: &ConnectionInfo) -> bool {
-    of_host(info).is_some_and(|http2| http2.has_early_hints)
+fn has_early_hints(host: &Host) -> bool {
+    host.http2.as_ref().is_some_and(|http2| http2.has_early_hints)
 }
 
 /// The deadline of a connection without requests.
-fn idle_deadline(connection: &Connection, has_served: bool) -> Deadline {
-    let core = &connection.info.base_host.core;
-    let timeout = if has_served { core.keep_alive_timeout() } else { core.timeout() };
-    connection.engine.handle.deadline(timeout)
+fn idle_deadline(handle: &Handle, host: &Host, has_served: bool) -> Deadline {
+    let core = &host.core;
+    handle.deadline(if has_served { core.keep_alive_timeout() } else { core.timeout() })
 }

@@ -123,7 +123,7 @@ impl Diary {
 /// Notes whether the client of a request accepts pushes.
 pub(super) fn begin(stream: &Stream, request: &Request) {
     let shared = &stream.shared;
-    let is_on = super::of_host(&shared.info).is_some_and(|http2| http2.pushes);
+    let is_on = shared.host.http2.as_ref().is_some_and(|http2| http2.pushes);
     let is_accepted = is_on && shared.protocol.borrow().accepts_pushes();
     if is_accepted || stream.pushed.is_some() {
         let is_accepted = is_accepted && Policy::of(request).is_some();
@@ -192,7 +192,7 @@ fn path_of<'l>(link: &Link<'l>, origin: &Origin) -> Option<&'l [u8]> {
 
 fn push(stream: &Stream, origin: &Origin, path: &[u8], is_critical: bool) {
     let shared = &stream.shared;
-    let size = super::of_host(&shared.info).map_or(0, |http2| http2.push_diary);
+    let size = shared.host.http2.as_ref().map_or(0, |http2| http2.push_diary);
     let mut diary = shared.diary.borrow_mut();
     let hash = diary.hash([origin.scheme, &origin.authority, path]);
     if diary.refresh(hash) {
@@ -222,7 +222,7 @@ fn push(stream: &Stream, origin: &Origin, path: &[u8], is_critical: bool) {
 /// Gives a pushed response the place that its media type has.
 pub(super) fn place<'f>(stream: &Stream, mut fields: impl Iterator<Item = (&'f [u8], &'f [u8])>) {
     let Some(pushed) = stream.pushed.filter(|_| !stream.has_wish.get()) else { return };
-    let Some(http2) = super::of_host(&stream.shared.info) else { return };
+    let Some(http2) = &stream.shared.host.http2 else { return };
     let media_type = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"Content-Type"));
     let (_, media_type) = media_type.unwrap_or_default();
     stream.priority.set(pushed.priority(http2.push_place(media_type)));

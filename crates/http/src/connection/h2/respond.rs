@@ -75,7 +75,7 @@ fn send_head<'f>(
     };
     let policy = policy.map(|policy| (&b"push-policy"[..], policy));
     // Pushes need no 103 that is sent (`stream_do_response`).
-    if status != 103 || super::has_early_hints(&stream.shared.info) {
+    if status != 103 || super::has_early_hints(&stream.shared.host) {
         let fields = fields.chain(policy);
         stream.send(|protocol| protocol.respond(stream.id, status, fields, ends));
     }

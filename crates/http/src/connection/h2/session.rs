@@ -13,8 +13,8 @@ use wire::h2::{self, Code, Failure};
 
 use super::records::Records;
 use super::stream::{OUTPUT_BYTES, Shared};
-use super::upgrade::Upgrade;
-use super::{exchange, idle_deadline, limits, of_host};
+use super::upgrade::{Asking, Upgrade};
+use super::{exchange, idle_deadline, limits};
 use crate::connection::Connection;
 
 /// Bytes that wait to be sent, beyond which nothing is received.
@@ -70,15 +70,19 @@ pub(in crate::connection) async fn run(
     upgrade: Option<Upgrade>,
 ) {
     let now_ms = connection.engine.handle.clock().now_ms();
-    let (limits, mut first) = (limits(&connection.info), None);
-    let mut protocol = None;
-    if let Some(Upgrade { settings, request, head }) = upgrade {
-        protocol = h2::Connection::upgraded(limits, &settings, now_ms);
-        first = Some((request, head));
-    }
+    let host = match &upgrade {
+        Some(upgrade) => upgrade.asking.host.clone(),
+        None => connection.info.base_host.clone(),
+    };
+    let limits = limits(&host);
+    let protocol = match &upgrade {
+        Some(upgrade) => h2::Connection::upgraded(limits, &upgrade.settings, now_ms),
+        None => None,
+    };
     let shared = Rc::new(Shared {
         service: connection.engine.clone(),
         info: connection.info.clone(),
+        host: host.clone(),
         protocol: RefCell::new(protocol.unwrap_or_else(|| h2::Connection::new(limits, now_ms))),
         streams: RefCell::default(),
         writing: RefCell::default(),
@@ -91,8 +95,8 @@ pub(in crate::connection) async fn run(
         promised: RefCell::default(),
         diary: RefCell::default(),
     });
-    let deadline = idle_deadline(&connection, false);
-    let warm_up = of_host(&connection.info).and_then(|http2| http2.warm_up);
+    let deadline = idle_deadline(&connection.engine.handle, &host, false);
+    let warm_up = host.http2.as_ref().and_then(|http2| http2.warm_up);
     let stream = connection.stream.as_mut();
     let records = warm_up.zip(stream).and_then(|(rule, to)| Records::begin(rule, to, now_ms));
     let mut session = Session {
@@ -107,16 +111,18 @@ pub(in crate::connection) async fn run(
         is_left: false,
         responses: 0,
     };
-    if let Some((request, head)) = first {
+    let mut asking = None;
+    if let Some(upgrade) = upgrade {
         let stream = session.open(1, true);
-        session.begin(exchange::upgraded(stream, request, head));
+        session.begin(exchange::serve(stream, upgrade.head, upgrade.refusal));
+        asking = Some(upgrade.asking);
     }
     let _counted = session.connection.engine.connections.http2();
-    session.serve().await;
+    session.serve(asking).await;
 }
 
 impl Session {
-    async fn serve(&mut self) {
+    async fn serve(&mut self, asking: Option<Asking>) {
         let mut is_broken = false;
         if !self.input.is_empty() {
             self.take_input().await;
@@ -131,6 +137,10 @@ impl Session {
                     break;
                 }
             }
+        }
+        if let Some(asking) = asking {
+            // As in Apache, it ends with the connection.
+            asking.finish(&mut self.connection).await;
         }
         self.end(is_broken).await;
     }
@@ -225,6 +235,10 @@ impl Session {
         None
     }
 
+    fn idle_deadline(&self) -> Deadline {
+        idle_deadline(&self.connection.engine.handle, &self.shared.host, true)
+    }
+
     /// The next moment at which something is to be done.
     fn next_deadline(&mut self) -> Deadline {
         let is_serving = !self.shared.streams.borrow().is_empty();
@@ -232,7 +246,7 @@ impl Session {
         let responses = self.shared.responses.get();
         if self.responses != responses {
             self.responses = responses;
-            self.deadline = idle_deadline(&self.connection, true);
+            self.deadline = self.idle_deadline();
         }
         // While output waits for the client, the time that it may take for that counts.
         let waits = is_serving || self.write_deadline.is_some();
@@ -264,7 +278,7 @@ impl Session {
 
     /// Sends what the socket takes; whether that is all.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let timeout = self.connection.info.base_host.core.timeout();
+        let timeout = self.shared.host.core.timeout();
         let handle = self.connection.engine.handle.clone();
         let Some(stream) = self.connection.stream.as_mut() else {
             return Err(io::ErrorKind::NotConnected.into());
@@ -287,7 +301,7 @@ impl Session {
                     Poll::Ready(Ok(())) => {
                         self.write_deadline = None;
                         if has_waited {
-                            self.deadline = idle_deadline(&self.connection, true);
+                            self.deadline = self.idle_deadline();
                         }
                         Ok(true)
                     }

@@ -4,11 +4,13 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use rt::{Deadline, Sleep};
 use server::connection_info::ConnectionInfo;
 use server::engine::Doing;
+use server::host::Host;
 use wire::h2::{self, StreamId};
 use wire::priority::Priority;
 use wire::{HeadError, RequestHead, Table};
@@ -36,6 +38,8 @@ const PIECE_BYTES: usize = 4096;
 pub(super) struct Shared {
     pub service: Rc<Service>,
     pub info: Rc<ConnectionInfo>,
+    /// The host whose settings the connection has.
+    pub host: Arc<Host>,
     pub protocol: RefCell<h2::Connection>,
     /// The requests that are being served.
     pub streams: RefCell<Vec<Rc<Stream>>>,
@@ -295,7 +299,7 @@ impl Stream {
 
     /// The deadline for the client, from now on.
     pub fn deadline(&self) -> Deadline {
-        self.shared.service.handle.deadline(super::stream_timeout(&self.shared.info))
+        self.shared.service.handle.deadline(super::stream_timeout(&self.shared.host))
     }
 
     /// Adds as much of a response's body as there is room for; returns how much that is.

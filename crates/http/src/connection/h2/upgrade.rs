@@ -2,15 +2,18 @@
 //! (RFC 7540 section 3.2).
 
 use std::io;
+use std::sync::Arc;
 
-use rt::Pooled;
+use rt::{Pooled, Stream};
+use server::hooks::Phase;
+use server::host::Host;
 use server::request::Request;
 use wire::chars::is_token_string;
-use wire::{Body, HeadFlags, RequestHead, Table, Version, h2, list};
+use wire::{Body, HeadError, HeadFlags, RequestHead, Table, Version, h2, list};
 
 use super::{IN_CLEAR, OVER_TLS, settings};
+use crate::connection::finish::Sent;
 use crate::connection::{Active, Connection, Ended};
-use server::connection_info::ConnectionInfo;
 
 /// The line with which a client of HTTP/2 begins.
 const PREFACE_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
@@ -19,29 +22,55 @@ const PREFACE_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
 pub(in crate::connection) struct Upgrade {
     /// The value of `HTTP2-Settings`.
     pub settings: Vec<u8>,
-    pub request: Pooled<Request>,
     pub head: Box<RequestHead>,
+    pub refusal: Option<Box<HeadError>>,
+    pub asking: Asking,
 }
 
-/// Whether a request of HTTP/1.1, without a body, asks for HTTP/2 and may have it
+/// The request of HTTP/1.1 that has asked: its own response is the 101.
+pub(in crate::connection) struct Asking {
+    request: Pooled<Request>,
+    /// The host whose settings the connection gets.
+    pub host: Arc<Host>,
+    /// Where in the connection's bytes the response has begun.
+    began: u64,
+    /// What had been received.
+    received: u64,
+}
+
+impl Asking {
+    /// Counts and logs it.
+    pub async fn finish(mut self, connection: &mut Connection) {
+        let received = connection.stream.as_ref().map_or(self.received, Stream::received);
+        self.request.traffic.bytes_in += received - self.received;
+        let sent = Sent { began: self.began, says_keep: false, outcome: Ok(()) };
+        let has_log = !self.request.plan.phase(Phase::LogTransaction).is_empty();
+        connection.finish(&mut self.request, &sent, has_log).await;
+        self.request.renew();
+    }
+}
+
+/// Whether a request of HTTP/1.1, without a body, asks for HTTP/2, and its host has that
 /// (`h2_protocol_propose`).
-pub(in crate::connection) fn is_asked_for(
-    info: &ConnectionInfo,
-    active: &Active,
-    request: &Request,
-) -> bool {
+pub(in crate::connection) fn is_asked_for(active: &Active, request: &Request) -> bool {
     let head = &active.head;
+    head.flags.has(HeadFlags::UPGRADE) && asks(head, request)
+}
+
+#[cold]
+fn asks(head: &RequestHead, request: &Request) -> bool {
     let has_body = !matches!(head.body, Body::None | Body::Length(0));
-    if !head.flags.has(HeadFlags::UPGRADE) || has_body || head.version < Version::HTTP_11 {
+    if has_body || head.version < Version::HTTP_11 {
         return false;
     }
-    let name = if info.tls.is_some() { OVER_TLS } else { IN_CLEAR };
+    let (host, is_tls) = (&request.host, request.connection.tls.is_some());
+    let name = if is_tls { OVER_TLS } else { IN_CLEAR };
     let fields = &request.head.headers_in;
     let mut settings_fields = fields.get_all(b"HTTP2-Settings");
     // The client would wait for HTTP/2 after a 101.
     let are_valid =
-        |value: &[u8]| h2::Connection::upgraded(super::limits(info), value, 0).is_some();
-    settings(info).is_some_and(|http2| http2.upgrade.unwrap_or(info.tls.is_none()))
+        |value: &[u8]| h2::Connection::upgraded(super::limits(host), value, 0).is_some();
+    settings(host, is_tls).is_some()
         && offers(fields, name)
         && fields.contains_token(b"Connection", b"Upgrade")
         && fields.contains_token(b"Connection", b"HTTP2-Settings")
@@ -56,22 +85,34 @@ fn offers(fields: &Table, name: &[u8]) -> bool {
     offers().all(is_token_string) && offers().any(|offer| offer == name)
 }
 
-/// Tells the client of HTTP/1.1 that the connection changes, and keeps the request for its first
-/// stream.
+/// Tells the client of HTTP/1.1 that the connection changes. The request is served again as the
+/// first of HTTP/2, from its beginning.
 pub(in crate::connection) async fn begin_upgrade(
     connection: &mut Connection,
     active: &mut Active,
-    request: Pooled<Request>,
+    mut request: Pooled<Request>,
 ) -> io::Result<bool> {
     let Some(stream) = connection.stream.as_mut() else { return Ok(false) };
     let name = if connection.info.tls.is_some() { "h2" } else { "h2c" };
-    let head = format!(
+    let (began, received) = (stream.sent(), stream.received());
+    let text = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: {name}\r\nConnection: Upgrade\r\n\r\n"
     );
-    stream.write_all(head.as_bytes(), request.host.core.timeout()).await?;
+    stream.write_all(text.as_bytes(), request.host.core.timeout()).await?;
+    request.response.status = 101;
+    request.response.headers_out.set(b"Upgrade", name.as_bytes());
+    request.response.headers_out.set(b"Connection", b"Upgrade");
     let settings = request.head.headers_in.get(b"HTTP2-Settings").unwrap_or_default().to_vec();
-    let head = Box::new(std::mem::take(&mut active.head));
-    active.upgrade = Some(Box::new(Upgrade { settings, request, head }));
+    let options = crate::connection::head_options(&connection.engine, &connection.info);
+    let limits = request.host.core.head_limits();
+    let (head, refusal) =
+        match active.head.upgraded(request.head.headers_in.clone(), &limits, &options) {
+            Ok(head) => (head, None),
+            Err(error) => (std::mem::take(&mut active.head), Some(error)),
+        };
+    let host = request.host.clone();
+    let asking = Asking { request, host, began, received };
+    active.upgrade = Some(Box::new(Upgrade { settings, head: Box::new(head), refusal, asking }));
     Ok(false)
 }
 

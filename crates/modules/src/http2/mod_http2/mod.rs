@@ -86,6 +86,8 @@ server::config! {
 server::config! {
     /// Per-directory configuration.
     pub struct DirConfig {
+        /// `H2Upgrade`
+        pub upgrade: Setting<bool>,
         /// `H2Push`
         pub push: Setting<bool>,
         /// `H2PushResource`
@@ -112,7 +114,6 @@ fn policy(config: &ServerConfig, registry: &Registry) -> Option<Http2> {
         window_bytes: config.window_bytes.or(default.window_bytes),
         data_bytes: config.data_bytes.or(default.data_bytes),
         direct: config.direct.get().copied(),
-        upgrade: config.upgrade.get().copied(),
         stream_timeout: config.stream_timeout.get().copied(),
         warm_up: warm_up(config),
         is_forward_proxy: config.proxy_requests.or(default.is_forward_proxy),
@@ -135,6 +136,7 @@ fn warm_up(config: &ServerConfig) -> Option<WarmUp> {
 fn of_directory(bound: Bound<'_, Http2Module>) -> Http2Dir {
     let pushes = bound.dir.push.get().or(bound.server.push.get());
     Http2Dir {
+        upgrade: bound.dir.upgrade.get().or(bound.server.upgrade.get()).copied(),
         declines_pushes: pushes.is_some_and(|pushes| !pushes),
         hints: hints::lines(bound).map(Into::into),
     }

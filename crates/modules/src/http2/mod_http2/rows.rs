@@ -15,13 +15,10 @@ use crate::atoi::{atoi, atol};
 type Here<'a, 'b> = Cx<'a, 'b, Http2Module>;
 
 /// Why the directives of worker threads have no effect.
-const NO_WORKERS: &str =
-    "requests are served by the loop of their connection; there are no workers";
+const NO_WORKERS: &str = "the loop of a connection serves its requests; there are no workers";
 
-/// Directories, and `.htaccess` under `AllowOverride FileInfo`.
-const fn anywhere(row: Row<Http2Module>) -> Row<Http2Module> {
-    row.standing(Places::ALL, Override::FILE_INFO)
-}
+const AUTH_CONFIG: Override = Override::AUTH_CONFIG;
+const FILE_INFO: Override = Override::FILE_INFO;
 
 const fn process(row: Row<Http2Module>) -> Row<Http2Module> {
     row.standing(Places::SERVER, Override::NONE)
@@ -32,7 +29,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         "H2MaxSessionStreams",
         Takes::One(|cx, arg| {
             let value = at_least(arg, 1, "value must be > 0")?;
-            cx.server().streams.set(u32::try_from(value).unwrap_or(u32::MAX));
+            cx.server().streams.set(u32::try_from(value).unwrap_or(1));
             Ok(())
         }),
         "n",
@@ -43,8 +40,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         "H2WindowSize",
         Takes::One(|cx, arg| {
             let value = at_least(arg, 1024, "value must be >= 1024")?;
-            let largest = 0x7fff_ffff;
-            cx.server().window_bytes.set(u32::try_from(value).unwrap_or(largest).min(largest));
+            cx.server().window_bytes.set(u32::try_from(value).unwrap_or(0));
             Ok(())
         }),
         "bytes",
@@ -84,28 +80,28 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     Row::<Http2Module>::new(
         "H2Direct",
         Takes::One(|cx, arg| {
-            let on = on_off(arg)?;
-            cx.server().direct.set(on);
+            cx.server().direct.set(on_off(arg)?);
             Ok(())
         }),
         "on|off",
         "Sets whether a connection may begin with HTTP/2, without negotiation.",
     )
     .default("on for h2c, off for h2 protocol"),
-    anywhere(Row::<Http2Module>::new(
+    Row::<Http2Module>::new(
         "H2Upgrade",
         Takes::One(|cx, arg| {
             let on = on_off(arg)?;
-            if cx.outside_sections() {
-                cx.server().upgrade.set(on);
+            match cx.outside_sections() {
+                true => cx.server().upgrade.set(on),
+                false => cx.dir().upgrade.set(on),
             }
             Ok(())
         }),
         "on|off",
         "Sets whether a request of HTTP/1.1 may change its connection to HTTP/2.",
-    ))
-    .default("on for h2c, off for h2 protocol")
-    .state(State::Partial("has no effect in directories and .htaccess files")),
+    )
+    .standing(Places::ALL, AUTH_CONFIG)
+    .default("on for h2c, off for h2 protocol"),
     Row::<Http2Module>::new(
         "H2ModernTLSOnly",
         Takes::One(|_, arg| on_off(arg).map(drop)),
@@ -114,7 +110,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     )
     .default("on")
     .state(State::Accepted("TLS has no other versions and ciphers here")),
-    anywhere(Row::<Http2Module>::new(
+    Row::<Http2Module>::new(
         "H2Push",
         Takes::One(|cx, arg| {
             let on = on_off(arg)?;
@@ -126,7 +122,8 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         }),
         "on|off",
         "Sets whether the server may push responses.",
-    ))
+    )
+    .standing(Places::ALL, AUTH_CONFIG)
     .default("on"),
     Row::<Http2Module>::new(
         "H2PushDiarySize",
@@ -143,35 +140,37 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     )
     .default("* After 16")
     .state(State::Partial("weights are of no effect")),
-    anywhere(Row::<Http2Module>::new(
+    Row::<Http2Module>::new(
         "H2PushResource",
         Takes::Some { least: 1, most: 3, set: push_resource },
         "[add] path [critical]",
         "Declares a response to push, or to name in early hints.",
-    )),
+    )
+    .standing(Places::ALL, FILE_INFO.or(AUTH_CONFIG)),
     Row::<Http2Module>::new(
         "H2EarlyHints",
         Takes::One(|cx, arg| {
-            let on = on_off(arg)?;
-            cx.server().has_early_hints.set(on);
+            cx.server().has_early_hints.set(on_off(arg)?);
             Ok(())
         }),
         "on|off",
         "Sets whether responses 103 are sent.",
     )
     .default("off"),
-    anywhere(Row::<Http2Module>::new(
+    Row::<Http2Module>::new(
         "H2EarlyHint",
         Takes::Two(early_hint),
         "name value",
         "Declares a field of responses 103.",
-    )),
-    anywhere(Row::<Http2Module>::new(
+    )
+    .standing(Places::ALL, FILE_INFO.or(AUTH_CONFIG)),
+    Row::<Http2Module>::new(
         "H2CopyFiles",
         Takes::One(|_, arg| on_off(arg).map(drop)),
         "on|off",
         "Sets whether files are copied before they are handed to the connection.",
-    ))
+    )
+    .standing(Places::ALL, FILE_INFO)
     .default("off")
     .state(State::Accepted("handlers and the connection share the loop: nothing is handed over")),
     Row::<Http2Module>::new(
@@ -193,7 +192,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         "H2MaxDataFrameLen",
         Takes::One(|cx, arg| {
             let value = at_least(arg, 0, "value must be 0 or larger")?;
-            cx.server().data_bytes.set(usize::try_from(value).unwrap_or(usize::MAX));
+            cx.server().data_bytes.set(usize::try_from(value).unwrap_or(0));
             Ok(())
         }),
         "n",
@@ -219,8 +218,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     Row::<Http2Module>::new(
         "H2StreamTimeout",
         Takes::One(|cx, arg| {
-            let time = duration(arg, "Invalid timeout value")?;
-            cx.server().stream_timeout.set(time);
+            cx.server().stream_timeout.set(duration(arg, "Invalid timeout value")?);
             Ok(())
         }),
         "time-interval[s]",
@@ -229,8 +227,7 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     Row::<Http2Module>::new(
         "H2TLSWarmUpSize",
         Takes::One(|cx, arg| {
-            let bytes = u64::try_from(atol(&arg.text)).unwrap_or(0);
-            cx.server().warm_up_bytes.set(bytes);
+            cx.server().warm_up_bytes.set(u64::try_from(atol(&arg.text)).unwrap_or(0));
             Ok(())
         }),
         "amount",
@@ -252,18 +249,21 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
         "H2ProxyRequests",
         Takes::One(|cx, arg| {
             let on = on_off(arg)?;
-            cx.server().proxy_requests.set(on);
+            // It is the host's, wherever it stands.
+            if !cx.in_htaccess() {
+                cx.server().proxy_requests.set(on);
+            }
             Ok(())
         }),
         "on|off",
         "Sets whether a forward proxy accepts HTTP/2.",
     )
+    .standing(Places::ALL, FILE_INFO)
     .default("off"),
     Row::<Http2Module>::new(
         "H2WebSockets",
         Takes::One(|cx, arg| {
-            let on = on_off(arg)?;
-            cx.server().websockets.set(on);
+            cx.server().websockets.set(on_off(arg)?);
             Ok(())
         }),
         "on|off",
@@ -298,8 +298,8 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     .state(State::Accepted("it has no effect in Apache either")),
 ];
 
-fn at_least(arg: &Arg, least: i64, fault: &str) -> Result<i64, Fault> {
-    let value = atol(&arg.text);
+fn at_least(arg: &Arg, least: i32, fault: &str) -> Result<i32, Fault> {
+    let value = atoi(&arg.text);
     if value < least { Err(Fault::new(fault).at(arg)) } else { Ok(value) }
 }
 
