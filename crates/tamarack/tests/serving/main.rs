@@ -41,6 +41,7 @@ mod http2_attacks;
 mod http2_bodies;
 mod http2_push;
 mod http2_records;
+mod http2_timeouts;
 mod http2_tunnels;
 mod http2_upgrade;
 mod identity;
