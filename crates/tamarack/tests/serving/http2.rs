@@ -729,3 +729,19 @@ fn many_small_pieces_may_be_confirmed() {
     }
     assert_eq!(bytes, PIECES * 5);
 }
+
+#[test]
+fn expressions_know_the_protocol() {
+    let mut site = Site::new("h2-expressions");
+    site.configure(&format!(
+        "{PROTOCOLS}<Location />\nRequire expr %{{HTTP2}} == 'on'\n</Location>\n"
+    ));
+    site.start();
+    // Twice: the first response must not be that of the other protocol.
+    for _ in 0..2 {
+        let mut http2 = Http2::connect(&site);
+        http2.request(1, GET).unwrap();
+        assert!(http2.is_answered(1));
+        assert_eq!(site.get("/").status, 403);
+    }
+}

@@ -260,7 +260,7 @@ fn about_client(request: &Request, variable: Variable, out: &mut Vec<u8>) -> boo
         Variable::ConnRemoteAddr => put(out, format_args!("{}", client.peer.ip().to_canonical())),
         Variable::ConnLogId => append(client.log_id.get().as_ref().map(|id| &id[..]), out),
         Variable::Https => append(on_off(client.tls.is_some()), out),
-        Variable::Http2 => append(on_off(false), out),
+        Variable::Http2 => append(on_off(client.stream.is_some()), out),
         Variable::Ipv6 => append(on_off(client.peer.ip().to_canonical().is_ipv6()), out),
         _ => false,
     }
