@@ -4,8 +4,9 @@ use std::fs;
 use std::net::TcpStream;
 
 use crate::client::PATIENCE;
-use crate::http2::{GET, HEADERS, Http2, PROTOCOLS};
+use crate::http2::{GET, HEADERS, Http2, PROTOCOLS, SETTINGS};
 use crate::site::Site;
+use crate::tls::Tls;
 
 fn ask(site: &Site, path: &str, host: &str) -> (String, Option<Http2>) {
     let socket = TcpStream::connect(("127.0.0.1", site.port)).unwrap();
@@ -92,7 +93,10 @@ fn the_named_host_decides_about_an_upgrade() {
     let (head, http2) = ask(&site, "/", "second.test");
     let mut http2 = http2.expect(&head);
     let settings = http2.frame().unwrap();
-    assert_eq!((settings.kind, settings.payload.get(..6)), (4, Some(&[0, 3, 0, 0, 0, 7][..])));
+    assert_eq!(
+        (settings.kind, settings.payload.get(..6)),
+        (SETTINGS, Some(&[0, 3, 0, 0, 0, 7][..]))
+    );
     assert_eq!(status(&mut http2, 1), OK);
 }
 
@@ -130,4 +134,24 @@ fn both_responses_are_logged() {
     let lines: Vec<_> = log.lines().collect();
     assert!(lines[0].starts_with("GET / HTTP/2.0 200 "), "{log}");
     assert_eq!(lines[1], "GET / HTTP/1.1 101 0 - 1 h2c");
+}
+
+#[test]
+fn a_handshake_decides_about_settings() {
+    let mut site = Site::new("h2-handshake-host");
+    let (port, keys) = (site.port, Tls::configuration("server.key"));
+    site.configure(&format!(
+        "{keys}Protocols h2\n<VirtualHost *:{port}>\nServerName first.test\nSSLEngine on\n\
+         H2MaxSessionStreams 5\n</VirtualHost>\n<VirtualHost *:{port}>\n\
+         ServerName localhost\nSSLEngine on\nH2MaxSessionStreams 7\n</VirtualHost>\n"
+    ));
+    site.start();
+    let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut http2 = Http2::over(Tls::new().speaking(b"h2").stream(socket).unwrap(), &[]);
+    let settings = http2.frame().unwrap();
+    assert_eq!(
+        (settings.kind, settings.payload.get(..6)),
+        (SETTINGS, Some(&[0, 3, 0, 0, 0, 7][..]))
+    );
 }

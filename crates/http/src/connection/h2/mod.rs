@@ -18,11 +18,12 @@ mod upgrade;
 pub(super) use session::run;
 pub(super) use upgrade::{Upgrade, after_last, begin_upgrade, is_asked_for, is_preface};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rt::{Deadline, Handle};
 use server::connection_info::ConnectionInfo;
-use server::host::Host;
+use server::host::{Host, Server};
 use server::http2::Http2;
 use wire::h2::Limits;
 
@@ -39,6 +40,12 @@ const BODIES_BYTES: u32 = 1024 * 1024;
 fn settings(host: &Host, is_tls: bool) -> Option<&Http2> {
     let name = if is_tls { OVER_TLS } else { IN_CLEAR };
     host.http2.as_ref().filter(|_| host.core.allows_protocol(name))
+}
+
+/// The host whose settings a connection has: that of its handshake, or of its address.
+fn host_of<'h>(server: &'h Server, info: &'h ConnectionInfo) -> &'h Arc<Host> {
+    let named = info.tls.as_ref().and_then(|tls| server.hosts.get(usize::try_from(tls.host).ok()?));
+    named.unwrap_or(&info.base_host)
 }
 
 /// Whether the handshake of a connection has chosen HTTP/2.

@@ -14,7 +14,7 @@ use wire::h2::{self, Code, Failure};
 use super::records::Records;
 use super::stream::{OUTPUT_BYTES, Shared};
 use super::upgrade::{Asking, Upgrade};
-use super::{exchange, idle_deadline, limits};
+use super::{exchange, host_of, idle_deadline, limits};
 use crate::connection::Connection;
 
 /// Bytes that wait to be sent, beyond which nothing is received.
@@ -72,7 +72,7 @@ pub(in crate::connection) async fn run(
     let now_ms = connection.engine.handle.clock().now_ms();
     let host = match &upgrade {
         Some(upgrade) => upgrade.asking.host.clone(),
-        None => connection.info.base_host.clone(),
+        None => host_of(&connection.engine.server, &connection.info).clone(),
     };
     let limits = limits(&host);
     let protocol = match &upgrade {
