@@ -99,6 +99,8 @@ pub enum Message {
     PageTooLong = 20203,
     /// A connection of TLS was to be passed to another process.
     TlsNotPassed = 20210,
+    /// A login form has a control character in a media type.
+    MediaTypeInForm = 20211,
 }
 
 impl Message {

@@ -22,7 +22,8 @@ pub use engine::{digest, plan};
 pub use files::path;
 pub use log::sinks;
 pub use phases::{
-    discard, errors, expr, handler, hostname, matching, process, redirect, subrequest, twin, walk,
+    discard, errors, expr, handler, hostname, matching, other_method, process, redirect,
+    subrequest, twin, walk,
 };
 pub use request::{
     body, connection_info, dump, etag, http2, passing, read_policy, request_body, tunnel,

@@ -8,6 +8,7 @@ pub mod handler;
 pub mod hostname;
 mod lookup;
 pub mod matching;
+pub mod other_method;
 pub mod process;
 pub mod redirect;
 pub mod request_uri;

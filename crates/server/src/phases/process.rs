@@ -168,6 +168,7 @@ fn permitted_by_chain(request: &mut Request) -> bool {
         }
     } else if let Some(main) = &request.main
         && same(&main.plan, main.copy)
+        && !main.has_other_method
     {
         request.user = main.user.clone();
         request.auth_type = main.auth_type.clone();

@@ -95,8 +95,9 @@ pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Re
 /// As [`lookup_uri`], for a response that the request's own filters would get: its quick handlers
 /// run (`ap_sub_req_lookup_uri` with `next_filter`).
 pub async fn lookup_response(request: &mut Request, uri: &[u8]) -> Request {
-    let sub = child_for_uri(request, uri, Method::GET);
-    look_up_response(request, sub).await
+    let mut sub = child_for_uri(request, uri, Method::GET);
+    look_up_response(request, &mut sub).await;
+    sub
 }
 
 /// The same with the method of the request, if its body was kept (`ap_sub_req_method_uri`).
@@ -106,13 +107,14 @@ pub async fn lookup_response_again(request: &mut Request, uri: &[u8]) -> Request
         sub.head.method = request.head.method;
         sub.head.method_name.clone_from(&request.head.method_name);
     }
-    look_up_response(request, sub).await
+    look_up_response(request, &mut sub).await;
+    sub
 }
 
-async fn look_up_response(request: &mut Request, mut sub: Request) -> Request {
+/// Looks up a subrequest like [`lookup_response`].
+pub async fn look_up_response(request: &mut Request, sub: &mut Request) {
     sub.quick_lookup = true;
-    finish_lookup(request, &mut sub).await;
-    sub
+    finish_lookup(request, sub).await;
 }
 
 pub(super) fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
@@ -356,6 +358,7 @@ impl Request {
             auth_type: self.auth_type.clone(),
             has_used_login: self.has_used_login(),
             lent: self.lent(|_| true),
+            has_other_method: false,
         }));
         sub.env.extend(&self.env);
         sub.depth.subrequests += 1;

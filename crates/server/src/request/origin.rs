@@ -36,6 +36,9 @@ pub struct MainRequest {
     pub has_used_login: bool,
     /// [`Request::lent`] of the main request.
     pub lent: Option<Rc<dyn Any>>,
+    /// Whether access is checked for the subrequest although the main request passed the same
+    /// checks: it has another method, which the client chose.
+    pub has_other_method: bool,
 }
 
 /// The session of a request, which its subrequests share: a type of mod_session.

@@ -227,11 +227,15 @@ impl BodyIn {
 
     /// The same body for a subrequest, if it was kept.
     pub fn again(&self) -> Option<BodyIn> {
-        let bytes = self.kept()?.clone();
+        Some(BodyIn::of_bytes(self.kept()?.clone()))
+    }
+
+    /// A body that has been read before: it counts as kept.
+    pub fn of_bytes(bytes: Bytes) -> BodyIn {
         let announced = Some(bytes.len() as u64);
         let source = Again(Some(bytes.clone()));
         let kept = Kept::Whole(bytes);
-        Some(BodyIn { kept, ..BodyIn::new(Box::new(source), announced) })
+        BodyIn { kept, ..BodyIn::new(Box::new(source), announced) }
     }
 
     /// Ends it: nothing more is read by way of the request.

@@ -64,6 +64,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_ext_filter/output", "as above"),
     ("expr/last_modified: A program", "as above"),
     ("mod_allowmethods/by_uri: A program's Location", "as above"),
+    ("mod_auth_form/instead_cgi", "as above"),
     ("mod_include/exec", "as above"),
     ("mod_include/exec_query", "as above"),
     ("mod_include/kept_body", "as above"),

@@ -11,6 +11,9 @@ use crate::site::Site;
 const PROCESSES: &str = "LoadModule mpm_prefork_module modules/mod_mpm_prefork.so\n\
     StartServers 3\nServerLimit 3\nMaxRequestWorkers 3\n";
 
+/// A user whose password is `test`.
+const HASHED: &str = "alice:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n";
+
 /// `@USERS@` in the configuration is the file with these users.
 fn site(name: &str, modules: &[&str], users: &str, config: &str) -> Site {
     let site = Site::new(name);
@@ -211,11 +214,10 @@ fn digests_are_accepted_by_all_processes_and_counted_by_all() {
 #[test]
 fn a_login_by_form_lasts_as_long_as_its_session() {
     let modules = ["auth_form", "session", "session_cookie", "session_crypto", "request"];
-    let users = "alice:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n";
     let config = "<Location />\nAuthType form\nAuthName realm\nAuthUserFile @USERS@\nSession On\n\
                   SessionMaxAge 2\nSessionCookieName session path=/\n\
                   SessionCryptoPassphrase secret\nRequire valid-user\n</Location>\n";
-    let mut site = site("credentials-form", &modules, users, config);
+    let mut site = site("credentials-form", &modules, HASHED, config);
     site.write("htdocs/page", "page");
     site.start();
     let form = "httpd_username=alice&httpd_password=test";
@@ -241,4 +243,58 @@ fn a_login_by_form_lasts_as_long_as_its_session() {
     }
     std::thread::sleep(Duration::from_millis(2100));
     assert_eq!(get(&site, "/page", &format!("Cookie: {cookie}\r\n")).status, 401);
+}
+
+/// Logs in by a form with these fields besides.
+fn log_in(site: &Site, path: &str, fields: &str) -> Answer {
+    let form = format!("httpd_username=alice&httpd_password=test&{fields}");
+    let length = form.len();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+    let of_form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    ask(site, &format!("{head}{of_form}Content-Length: {length}\r\n\r\n{form}"))
+}
+
+#[test]
+fn a_form_changes_the_method_but_not_who_may_use_it() {
+    const CONFIG: &str = "<Location />\nAuthType form\nAuthName r\nAuthUserFile @USERS@\n\
+        Session On\nSessionCookieName s\nRequire valid-user\n</Location>\n\
+        <Location /limited.txt>\n<Limit GET>\nRequire user bob\n</Limit>\n\
+        <LimitExcept GET>\nRequire valid-user\n</LimitExcept>\n</Location>\n\
+        CustomLog logs/access.log \"%r %>s\"\n";
+    let modules = ["auth_form", "session", "session_cookie", "request", "log_config"];
+    let mut site = site("form-method", &modules, HASHED, CONFIG);
+    site.write("htdocs/limited.txt", "limited\n");
+    site.write("htdocs/a%2fb.txt", "escaped\n");
+    site.start();
+    let get = "httpd_method=GET&httpd_mimetype=a/b&httpd_body=";
+    assert_eq!(log_in(&site, "/limited.txt", "").status, 200);
+    assert_eq!(log_in(&site, "/limited.txt", get).status, 401);
+    let escaped = log_in(&site, "/a%252fb.txt", get);
+    assert_eq!((escaped.status, escaped.text().as_str()), (200, "escaped\n"));
+    let log = || std::fs::read_to_string(site.path("logs/access.log")).unwrap_or_default();
+    site.wait_until("the lines of the log", || log().lines().count() == 3);
+    assert!(log().contains("POST /a%252fb.txt HTTP/1.1 200\n"), "{}", log());
+}
+
+#[test]
+fn a_form_has_no_control_character_in_its_media_type() {
+    const CONFIG: &str = "<Location />\nAuthType form\nAuthName r\nAuthUserFile @USERS@\n\
+        Session On\nSessionCookieName s\nRequire valid-user\n</Location>\n";
+    let modules = ["auth_form", "session", "session_cookie", "request"];
+    let mut site = site("form-type", &modules, HASHED, CONFIG);
+    site.start();
+    for (media_type, status) in
+        [("a/b", 200), ("a/%09b", 200), ("a/%ffb", 200), ("a/b%0d%0aX:%20y", 400)]
+            .into_iter()
+            .chain([("%01", 400), ("a%0ab", 400), ("a%0db", 400), ("%7f", 400), ("a%00%0a", 200)])
+    {
+        let fields = format!("httpd_mimetype={media_type}&httpd_body=x");
+        let answer = log_in(&site, "/index.html", &fields);
+        assert_eq!(answer.status, status, "{media_type}");
+        assert_eq!(answer.field("Set-Cookie").is_some(), status == 200, "{media_type}");
+        // Without a body it is not used.
+        let fields = format!("httpd_mimetype={media_type}");
+        assert_eq!(log_in(&site, "/index.html", &fields).status, 200, "{media_type}");
+    }
+    assert_eq!(site.count_lines("AH20211"), 5, "{}", site.error_log());
 }

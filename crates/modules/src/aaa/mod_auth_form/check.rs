@@ -13,7 +13,7 @@ use server::log::Level;
 use server::request::{Proxied, Request};
 use wire::method::Method;
 
-use super::{AuthForm, Dir, form, session};
+use super::{AuthForm, Dir, form, instead, session};
 use crate::aaa::expression::Expression;
 use crate::aaa::mod_authn_core::{auth_type, realm};
 use crate::aaa::provider::{AUTHN, Authn, AuthnProvider, Login};
@@ -40,7 +40,7 @@ pub(super) fn authenticate<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request
 }
 
 /// The login of a form that was sent to the request that this one was redirected from.
-struct Sent(Arc<Login>);
+pub(super) struct Sent(pub Arc<Login>);
 
 fn sent_before(request: &Request) -> Option<Arc<Login>> {
     let mut of = Some(request);
@@ -80,11 +80,18 @@ async fn decide(dir: &Dir, request: &mut Request) -> Verdict {
             Ok(form) => form,
             Err(status) => return Verdict::Status(status),
         };
-        verdict = by_form(dir, request, &form).await;
-        location = form.location;
-        if verdict == Verdict::Ok && location.is_none() {
-            return succeeded(dir, request, 2339).unwrap_or(Verdict::Ok);
+        if let Err(status) = instead::retype(&form, request) {
+            return Verdict::Status(status);
         }
+        verdict = by_form(dir, request, &form).await;
+        if verdict == Verdict::Ok && form.location.is_none() {
+            if let Some(decided) = succeeded(dir, request, 2339) {
+                return decided;
+            }
+            instead::continue_with(form, request);
+            return Verdict::Ok;
+        }
+        location = form.location;
     }
     if let (Verdict::Status(401), Some(target)) = (verdict, dir.login_required.get()) {
         return redirect(request, target, "login required", 2340);

@@ -79,11 +79,9 @@ impl Fields {
 
     /// Gives `each` the last field, when all has been read.
     pub fn end(&mut self, each: &mut impl FnMut(&[u8], &[u8])) {
-        // Both end at a NUL.
-        let text = |bytes: &[u8]| bytes.split(|byte| *byte == 0).next().map(<[u8]>::to_vec);
         let name = std::mem::take(&mut self.name);
         if let Some(value) = self.value.take() {
-            each(&text(&name).unwrap_or_default(), &text(&value).unwrap_or_default());
+            each(text(&name), &value);
         }
     }
 
@@ -104,6 +102,11 @@ impl Fields {
         }
         None
     }
+}
+
+/// Names and values that are texts end at a NUL.
+pub(super) fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// The value of a digit, and of what Apache takes for one.
@@ -134,8 +137,8 @@ mod tests {
 
     fn one(text: &str) -> (String, String) {
         let found = fields(text.as_bytes(), 100).unwrap_or_default();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        found.first().map(|(name, value)| (text(name), text(value))).unwrap_or_default()
+        let string = |bytes: &[u8]| String::from_utf8_lossy(super::text(bytes)).into_owned();
+        found.first().map(|(name, value)| (string(name), string(value))).unwrap_or_default()
     }
 
     #[test]

@@ -6,7 +6,7 @@ use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
-use super::fields::{Fields, TooLong};
+use super::fields::{Fields, TooLong, text};
 use super::{AuthForm, Dir, FORM_BYTES};
 use crate::aaa::provider::Login;
 
@@ -17,6 +17,12 @@ pub(super) struct Form {
     password: Option<Vec<u8>>,
     /// Where the client goes afterwards.
     pub location: Option<Vec<u8>>,
+    /// The method of the request that continues after the login.
+    pub method: Option<Vec<u8>>,
+    /// The media type of its body.
+    pub media_type: Option<Vec<u8>>,
+    /// Its body.
+    pub body: Option<Vec<u8>>,
 }
 
 impl Form {
@@ -46,12 +52,17 @@ impl Form {
             &mut self.password
         } else if field == name(&dir.location_field, b"httpd_location") {
             &mut self.location
+        } else if field == name(&dir.method_field, b"httpd_method") {
+            &mut self.method
+        } else if field == name(&dir.media_type_field, b"httpd_mimetype") {
+            &mut self.media_type
+        } else if field == name(&dir.body_field, b"httpd_body") {
+            self.body.get_or_insert_with(|| value.to_vec());
+            return;
         } else {
             return;
         };
-        if place.is_none() {
-            *place = Some(value.to_vec());
-        }
+        place.get_or_insert_with(|| text(value).to_vec());
     }
 }
 
@@ -91,7 +102,9 @@ mod tests {
 
     #[test]
     fn the_first_field_of_a_name_counts() {
-        let text = b"httpd_username=al%69ce+b&httpd_password=x&httpd_username=x&httpd_location=";
+        let text =
+            b"httpd_username=al%69ce+b%00c&httpd_password=x&httpd_username=x&httpd_location=&\
+            httpd_body=a%00b&httpd_body=c";
         let (mut form, mut fields) = (Form::default(), Fields::new(100));
         let dir = Dir::default();
         let mut take = |name: &[u8], value: &[u8]| form.take(&dir, name, value);
@@ -100,5 +113,6 @@ mod tests {
         assert_eq!(form.user.as_deref(), Some(&b"alice b"[..]));
         assert_eq!(form.password.as_deref(), Some(&b"x"[..]));
         assert_eq!(form.location.as_deref(), Some(&b""[..]));
+        assert_eq!(form.body.as_deref(), Some(&b"a\0b"[..]));
     }
 }

@@ -6,6 +6,7 @@ mod check;
 mod fields;
 mod form;
 mod handlers;
+mod instead;
 mod rows;
 mod session;
 
@@ -31,6 +32,7 @@ impl Module for AuthForm {
         hooks.on(Phase::CheckUserId, Rank::MIDDLE, always, check::authenticate);
         hooks.handler("form-login-handler", handlers::login);
         hooks.handler("form-logout-handler", handlers::logout);
+        hooks.handler(instead::HANDLER, instead::handle);
         hooks.post_config(rows::check);
     }
 }
@@ -59,6 +61,12 @@ server::config! {
         pub password_field: Setting<Vec<u8>>,
         /// `AuthFormLocation`
         pub location_field: Setting<Vec<u8>>,
+        /// `AuthFormMethod`
+        pub method_field: Setting<Vec<u8>>,
+        /// `AuthFormMimetype`
+        pub media_type_field: Setting<Vec<u8>>,
+        /// `AuthFormBody`
+        pub body_field: Setting<Vec<u8>>,
         /// `AuthFormSize`, bytes.
         pub form_bytes: Setting<usize>,
         /// `AuthFormSitePassphrase`

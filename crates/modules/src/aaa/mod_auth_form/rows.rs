@@ -3,7 +3,7 @@
 use conf::Arg;
 use server::config::build::Build;
 use server::context::{Override, Places};
-use server::directive::{Cx, Fault, Row, Set, State, Takes};
+use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::merge::Setting;
 
 use super::{AuthForm, Named};
@@ -15,11 +15,6 @@ use crate::session::mod_session::Session;
 
 type Here<'a, 't> = Cx<'a, 't, AuthForm>;
 
-const OTHER_METHOD: State = State::Refused(
-    "a form can't turn a login into a request of another method: the login redirects by \
-     httpd_location",
-);
-
 pub(super) const ROWS: &[Row<AuthForm>] = &[
     row(
         "AuthFormAuthoritative",
@@ -28,9 +23,16 @@ pub(super) const ROWS: &[Row<AuthForm>] = &[
         "Sets whether a user unknown to all providers is refused or left to other modules.",
     )
     .default("On"),
-    row("AuthFormBody", Takes::One(refuse), "fieldname", "Names the field of a request's body.")
-        .default("httpd_body")
-        .state(OTHER_METHOD),
+    row(
+        "AuthFormBody",
+        Takes::One(|cx, arg| {
+            let name = name(arg, "AuthFormBody")?;
+            put(&mut cx.dir().body_field, name)
+        }),
+        "fieldname",
+        "Names the field of the body with which the request continues after a login.",
+    )
+    .default("httpd_body"),
     row(
         "AuthFormDisableNoStore",
         Takes::Flag(|cx, on| put(&mut cx.dir().may_store, on)),
@@ -82,12 +84,26 @@ pub(super) const ROWS: &[Row<AuthForm>] = &[
         "uri",
         "Sends a client to this URL, an expression, after its logout.",
     ),
-    row("AuthFormMethod", Takes::One(refuse), "fieldname", "Names the field of a method.")
-        .default("httpd_method")
-        .state(OTHER_METHOD),
-    row("AuthFormMimetype", Takes::One(refuse), "fieldname", "Names the field of a media type.")
-        .default("httpd_mimetype")
-        .state(OTHER_METHOD),
+    row(
+        "AuthFormMethod",
+        Takes::One(|cx, arg| {
+            let name = name(arg, "AuthFormMethod")?;
+            put(&mut cx.dir().method_field, name)
+        }),
+        "fieldname",
+        "Names the field of the method with which the request continues after a login.",
+    )
+    .default("httpd_method"),
+    row(
+        "AuthFormMimetype",
+        Takes::One(|cx, arg| {
+            let name = name(arg, "AuthFormMimetype")?;
+            put(&mut cx.dir().media_type_field, name)
+        }),
+        "fieldname",
+        "Names the field of the body's media type.",
+    )
+    .default("httpd_mimetype"),
     row(
         "AuthFormPassword",
         Takes::One(|cx, arg| {
@@ -142,11 +158,6 @@ const fn row(
 fn put<T>(setting: &mut Setting<T>, value: T) -> Set {
     setting.set(value);
     Ok(())
-}
-
-fn refuse(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let help = "give the form a field httpd_location with the URL to go to";
-    Err(Fault::new("a login can't become a request of another method").at(arg).help(help))
 }
 
 /// Source: `check_string`.
