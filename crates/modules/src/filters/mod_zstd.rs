@@ -166,6 +166,7 @@ impl Encode for Encoder<'_, Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filters::compressed::assert_unpacks;
     use proptest::prelude::*;
 
     proptest! {
@@ -177,7 +178,7 @@ mod tests {
         ) {
             let unpack = |packed: &[u8]| zstd::decode_all(packed).unwrap();
             let packer = packer(level).unwrap();
-            crate::filters::compressed::assert_unpacks(packer, &text.repeat(times), (size, flushes), unpack);
+            assert_unpacks(packer, &text.repeat(times), (size, flushes), unpack);
         }
     }
 }

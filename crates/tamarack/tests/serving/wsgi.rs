@@ -349,7 +349,7 @@ fn much_output_and_many_lines_delay_no_other_request() {
     for _ in 0..20 {
         let begun = Instant::now();
         process(&mut site.client(), "/d/");
-        // They would wait for ever for a client that has not read yet.
+        // They would wait forever for a client that has not read yet.
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     }
     let lengths: Vec<usize> =

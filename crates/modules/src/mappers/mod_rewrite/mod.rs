@@ -21,7 +21,7 @@ mod of_directory;
 mod of_server;
 mod pass;
 #[cfg(test)]
-mod passed_over;
+mod passed_over_tests;
 mod prefixes;
 mod redirect;
 mod rows;

@@ -65,8 +65,8 @@ pub(super) struct Limits {
     pub connecting: Duration,
     /// `queue-timeout`: how long they may wait.
     pub queued: Option<Duration>,
-    /// `socket-timeout`: how long a worker may take for each piece of a response, unless that is the
-    /// host's `Timeout`.
+    /// `socket-timeout`: how long a worker may take for each piece of a response, unless that is
+    /// the host's `Timeout`.
     pub piece: Option<Duration>,
     /// `header-buffer-size`: the longest field of a response; in embedded mode there is no limit.
     pub field_bytes: Option<usize>,
