@@ -356,7 +356,6 @@ impl Request {
             },
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
-            has_used_login: self.has_used_login(),
             lent: self.lent(|_| true),
             has_other_method: false,
         }));

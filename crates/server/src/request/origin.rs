@@ -32,8 +32,6 @@ pub struct MainRequest {
     pub user: Option<Vec<u8>>,
     /// The authentication type of the main request's user.
     pub auth_type: Option<Cow<'static, str>>,
-    /// [`Request::has_used_login`] of the main request.
-    pub has_used_login: bool,
     /// [`Request::lent`] of the main request.
     pub lent: Option<Rc<dyn Any>>,
     /// Whether access is checked for the subrequest although the main request passed the same
@@ -43,9 +41,6 @@ pub struct MainRequest {
 
 /// The session of a request, which its subrequests share: a type of mod_session.
 pub struct LentSession(pub Rc<dyn Any>);
-
-/// Marks a request whose credentials were correct and are valid for one request.
-pub struct UsedLogin;
 
 /// The depth of internal redirects and subrequests (`LimitInternalRecursion`).
 #[derive(Clone, Debug, Default)]
@@ -108,16 +103,6 @@ impl Request {
             own.into_iter().chain(of_main)
         });
         lent.find(|lent| is_it(&***lent)).cloned()
-    }
-
-    /// Whether credentials that are valid once were used by this request, by one that it was
-    /// redirected from, or by the main request.
-    pub fn has_used_login(&self) -> bool {
-        let prevs = std::iter::successors(Some(self), |request| request.prev.as_deref());
-        prevs.into_iter().any(|request| {
-            request.kept::<UsedLogin>().is_some()
-                || request.main.as_ref().is_some_and(|main| main.has_used_login)
-        })
     }
 
     /// The request as received, before internal redirects.

@@ -49,13 +49,13 @@ pub(super) fn name_of_sent(request: &Request) -> &'static [u8] {
 /// Asks for a login. `is_stale` tells the client that its password was right.
 pub(super) fn ask(request: &mut Request, own: &Own, opaque: Opaque, is_stale: bool) {
     let quoted = realm(request).unwrap_or_default();
-    let (client, text, is_stale) = match opaque {
-        Opaque::New if !own.knows_clients() => (None, Vec::new(), is_stale),
-        Opaque::New => named(Client::new(), is_stale),
-        Opaque::Lost => named(Client::new(), true),
-        Opaque::Of(client, text) => (Some(client), text, is_stale),
+    let (text, is_stale) = match opaque {
+        Opaque::New if !own.knows_clients() => (Vec::new(), is_stale),
+        Opaque::New => (name_of_new(), is_stale),
+        Opaque::Lost => (name_of_new(), true),
+        Opaque::Of(_, text) => (text, is_stale),
     };
-    let Some(nonce) = fresh(request, own, client, &text) else { return };
+    let Some(nonce) = fresh(request, own, &text) else { return };
     let part = |name: &str, value: &[u8]| match value.is_empty() {
         true => Vec::new(),
         false => [b", ", name.as_bytes(), b"=\"", value, b"\""].concat(),
@@ -77,25 +77,14 @@ pub(super) fn ask(request: &mut Request, own: &Own, opaque: Opaque, is_stale: bo
     request.response.err_headers_out.merge(name, &field);
 }
 
-fn named(client: Option<Client>, is_stale: bool) -> (Option<Client>, Vec<u8>, bool) {
-    let text = client.map(|client| format!("{:x}", client.number).into_bytes());
-    (client, text.unwrap_or_default(), is_stale)
+/// The opaque value of a new client.
+fn name_of_new() -> Vec<u8> {
+    Client::new().map(|client| format!("{:x}", client.number).into_bytes()).unwrap_or_default()
 }
 
 /// A new nonce.
-pub(super) fn fresh(
-    request: &mut Request,
-    own: &Own,
-    client: Option<Client>,
-    opaque: &[u8],
-) -> Option<Vec<u8>> {
+pub(super) fn fresh(request: &mut Request, own: &Own, opaque: &[u8]) -> Option<Vec<u8>> {
     let realm = realm(request).unwrap_or_default();
-    if own.lifetime_s != 0 {
-        return nonce::make(request.time_us, &realm, opaque);
-    }
-    let number = clients::next_once()?;
-    if let Some(client) = client {
-        client.expect_once(number);
-    }
+    let number = if own.lifetime_s == 0 { clients::next_once()? } else { request.time_us };
     nonce::make(number, &realm, opaque)
 }

@@ -7,10 +7,10 @@ use md5::{Digest, Md5};
 use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
-use server::request::{Request, UsedLogin};
+use server::request::Request;
 
 use super::challenge::{Opaque, ask, fresh, name_of_sent};
-use super::clients::{Client, Counted};
+use super::clients::Counted;
 use super::field::{Credentials, Sent, read};
 use super::target::refuse_target;
 use super::{AuthDigest, Own, nonce, own};
@@ -55,10 +55,11 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
     }
     Step::Pending(Box::pin(async move {
         match check(request, &own, &sent, &realm).await {
-            Ok((hash, client)) => {
-                add_info(request, &own, &sent, &hash, client);
-                request.change_main(Box::new(|main| main.keep(UsedLogin)));
-                request.keep(UsedLogin);
+            Ok(hash) => {
+                // What it is redirected to, or looks up, adds none of its own.
+                if request.is_initial() {
+                    add_info(request, &own, &sent, &hash);
+                }
                 Verdict::Ok
             }
             Err(Refusal::Status(status)) => Verdict::Status(status),
@@ -103,7 +104,7 @@ async fn check(
     own: &Own,
     sent: &Credentials,
     realm: &[u8],
-) -> Result<(Vec<u8>, Option<Client>), Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let uri = request.resource.uri.clone();
     let uri = Verbatim::new(&uri);
     let user = sent.username.clone();
@@ -158,8 +159,8 @@ async fn check(
     if verify_slices_are_equal(&wanted, &sent.response).is_err() {
         return Err(log(request, 1794, format_args!("user {user}: password mismatch: {uri}")));
     }
-    let client = check_nonce(request, own, sent, realm)?;
-    Ok((hash, client))
+    check_nonce(request, own, sent, realm)?;
+    Ok(hash)
 }
 
 fn is_number(opaque: &[u8]) -> bool {
@@ -217,7 +218,7 @@ fn check_nonce(
     own: &Own,
     sent: &Credentials,
     realm: &[u8],
-) -> Result<Option<Client>, Refusal> {
+) -> Result<(), Refusal> {
     let stale = Err(Refusal::Ask { is_stale: true });
     let opaque = sent.opaque.as_deref().unwrap_or_default();
     let (user, nonce) = (Verbatim::new(&sent.username), Verbatim::new(&sent.nonce));
@@ -239,16 +240,16 @@ fn check_nonce(
         return stale;
     }
     if !own.knows_clients() {
-        return Ok(None);
-    }
-    if request.has_used_login() {
-        return Ok(None);
+        return Ok(());
     }
     let Opaque::Of(client, _) = Opaque::of(sent.opaque.as_deref()) else {
         let message = format_args!("client is no longer known - sending new nonce");
         request.log::<AuthDigest>(Level::Info, 10618, message);
         return stale;
     };
+    if own.lifetime_s == 0 && !is_count(&sent.count) {
+        return Err(no_count(request, sent));
+    }
     if own.lifetime_s == 0 && !client.use_once(number) {
         let message =
             format_args!("user {user}: one-time-nonce {nonce} already used - sending new nonce");
@@ -258,10 +259,7 @@ fn check_nonce(
     if own.counts && own.lifetime_s != 0 {
         let text = std::str::from_utf8(&sent.count).unwrap_or_default();
         let Ok(count) = u64::from_str_radix(text, 16) else {
-            let count = Verbatim::new(&sent.count);
-            let message = format_args!("invalid nc {count} received - not a number");
-            request.log::<AuthDigest>(Level::Error, 1773, message);
-            return Err(ASK);
+            return Err(no_count(request, sent));
         };
         let highest = match client.count(number, count) {
             Counted::Higher => None,
@@ -277,21 +275,34 @@ fn check_nonce(
             return Err(ASK);
         }
     }
-    Ok(Some(client))
+    Ok(())
+}
+
+fn no_count(request: &Request, sent: &Credentials) -> Refusal {
+    let count = Verbatim::new(&sent.count);
+    let message = format_args!("invalid nc {count} received - not a number");
+    request.log::<AuthDigest>(Level::Error, 1773, message);
+    ASK
+}
+
+/// Whether a count that means nothing is a number to Apache (`strtol`).
+fn is_count(text: &[u8]) -> bool {
+    let number = text.trim_ascii_start();
+    let number = number.strip_prefix(b"-").or(number.strip_prefix(b"+")).unwrap_or(number);
+    let hex = number.strip_prefix(b"0x").or(number.strip_prefix(b"0X"));
+    let digits = hex.filter(|digits| digits.first().is_some_and(u8::is_ascii_hexdigit));
+    let digits = digits.unwrap_or(number);
+    let count = digits.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let rest = if count == 0 { text.first() } else { digits.get(count) };
+    rest.is_none_or(u8::is_ascii_whitespace)
 }
 
 /// Adds the field that proves to the client that the server knows its password.
-fn add_info(
-    request: &mut Request,
-    own: &Own,
-    sent: &Credentials,
-    hash: &[u8],
-    client: Option<Client>,
-) {
+fn add_info(request: &mut Request, own: &Own, sent: &Credentials, hash: &[u8]) {
     let proof = response(hash, sent, &[&b":"[..], &sent.uri].concat());
     let opaque = sent.opaque.clone().unwrap_or_default();
     let next = match is_ending(request, own, sent) {
-        true => fresh(request, own, client, &opaque),
+        true => fresh(request, own, &opaque),
         false => None,
     };
     let next = next.map(|nonce| [&b", nextnonce=\""[..], &nonce, b"\""].concat());

@@ -9,8 +9,9 @@ use server::host::Server;
 
 use super::{AuthDigest, ServerConfig, nonce};
 
-/// The words of a client: its number, and what it may use next.
-const WORDS: usize = 2;
+/// The words of a client: its number, how far its newest nonce has been counted, and the last nonce
+/// for one request that it has used.
+const WORDS: usize = 3;
 /// Bytes of a client.
 pub(super) const CLIENT_BYTES: usize = WORDS * 8;
 /// The default of `AuthDigestShmemSize`, bytes. Apache's 1,000 are for a dozen clients.
@@ -64,42 +65,42 @@ pub(super) struct Client {
     pub number: u64,
     /// The newest nonce, and how far it has been counted: [`packed`].
     state: &'static AtomicU64,
+    /// The number of the newest nonce for one request that was used.
+    used: &'static AtomicU64,
 }
 
 /// The words of a client's place.
-fn place(number: u64) -> Option<(&'static AtomicU64, &'static AtomicU64)> {
+fn place(number: u64) -> Option<(&'static AtomicU64, Client)> {
     let clients = ring().get(HEAD..)?;
     let count = u64::try_from(clients.len() / WORDS).ok().filter(|count| *count > 0)?;
     let at = usize::try_from(number % count).ok()? * WORDS;
-    Some((clients.get(at)?, clients.get(at + 1)?))
+    let (state, used) = (clients.get(at + 1)?, clients.get(at + 2)?);
+    Some((clients.get(at)?, Client { number, state, used }))
 }
 
 impl Client {
     /// A new client.
     pub fn new() -> Option<Client> {
         let number = next(0)?;
-        let (owner, state) = place(number)?;
-        state.store(0, Ordering::Relaxed);
+        let (owner, client) = place(number)?;
+        client.state.store(0, Ordering::Relaxed);
+        client.used.store(0, Ordering::Relaxed);
         owner.store(number, Ordering::Release);
-        Some(Client { number, state })
+        Some(client)
     }
 
     /// A client that is still known.
     pub fn find(number: u64) -> Option<Client> {
-        let (owner, state) = place(number)?;
+        let (owner, client) = place(number)?;
         let is_it = number != 0 && owner.load(Ordering::Acquire) == number;
-        is_it.then_some(Client { number, state })
+        is_it.then_some(client)
     }
 
-    /// Notes that the client got a nonce which counts for one request.
-    pub fn expect_once(&self, nonce: u64) {
-        self.state.store(nonce, Ordering::Relaxed);
-    }
-
-    /// Uses up a nonce that counts for one request; returns whether it was still to be used.
+    /// Uses up a nonce that counts for one request, and all before it; returns whether it was still
+    /// to be used.
     pub fn use_once(&self, nonce: u64) -> bool {
-        let order = Ordering::Relaxed;
-        nonce != 0 && self.state.compare_exchange(nonce, 0, order, order).is_ok()
+        let last = ring().get(1).map_or(0, |last| last.load(Ordering::Relaxed));
+        nonce <= last && self.used.fetch_max(nonce, Ordering::Relaxed) < nonce
     }
 
     /// Counts a request with a nonce.
@@ -159,12 +160,14 @@ mod tests {
         assert_eq!(one.count(11_000_100, u64::MAX), Counted::Higher);
         assert_eq!(one.count(11_000_100, u64::MAX), Counted::TooOften);
         let two = Client::new().unwrap();
-        two.expect_once(5);
-        assert!(!two.use_once(4) && two.use_once(5) && !two.use_once(5) && !two.use_once(0));
+        assert!(!two.use_once(1));
+        let last = (0..9).map(|_| next_once()).last().flatten();
+        assert_eq!(last, Some(9));
+        assert!(two.use_once(5) && !two.use_once(4) && !two.use_once(5) && !two.use_once(0));
+        assert!(two.use_once(9) && !two.use_once(7) && !two.use_once(10));
         assert!(Client::find(one.number).is_some());
         let three = Client::new().unwrap();
         assert!(Client::find(one.number).is_none() && Client::find(three.number).is_some());
         assert!(Client::find(0).is_none() && Client::find(99).is_none());
-        assert_eq!((next_once(), next_once()), (Some(1), Some(2)));
     }
 }
