@@ -138,6 +138,24 @@ impl Keeper {
         format!("Digest {}", parts.join(", "))
     }
 
+    /// Whether both clients have been asked and told the same, but for what is random.
+    pub fn is_like(&self, other: &Keeper) -> bool {
+        let asked = |keeper: &Keeper| -> Vec<(String, bool)> {
+            let challenges = keeper.challenges.iter();
+            challenges.map(|asked| (asked.realm.clone(), asked.opaque.is_some())).collect()
+        };
+        let names = |keeper: &Keeper| -> Vec<String> {
+            keeper.cookies.iter().map(|(name, _)| name.clone()).collect()
+        };
+        asked(self) == asked(other) && names(self) == names(other)
+    }
+
+    /// Whether a text has credentials to be filled in.
+    pub fn has_credentials(text: &[u8]) -> bool {
+        let has = |mark: &str| text.windows(mark.len()).any(|part| part == mark.as_bytes());
+        has(DIGEST) || has(COOKIES)
+    }
+
     /// Keeps what a response says.
     pub fn learn(&mut self, answer: &Answer) {
         let fields = answer.head.iter().flat_map(|head| &head.fields);
@@ -296,6 +314,18 @@ mod tests {
         assert_eq!(keeper.fill(b"Cookie: @COOKIES@\r\n".to_vec()), b"Cookie: b=2\r\n");
         assert_eq!(keeper.fill(b"Cookie: @COOKIES 0@\r\n".to_vec()), b"Cookie: c=2\r\n");
         assert_eq!(keeper.fill(b"Cookie: x\r\n".to_vec()), b"Cookie: x\r\n");
+    }
+
+    #[test]
+    fn clients_that_were_told_the_same_are_alike() {
+        let told = |nonce: &str| {
+            let mut keeper = Keeper::default();
+            let challenge = format!("Digest realm=\"r\", nonce=\"{nonce}\"");
+            keeper.learn(&answer(&[("WWW-Authenticate", &challenge), ("Set-Cookie", "a=1")]));
+            keeper
+        };
+        assert!(told("n").is_like(&told("m")) && !told("n").is_like(&Keeper::default()));
+        assert!(Keeper::has_credentials(b"Cookie: @COOKIES@") && !Keeper::has_credentials(b"a"));
     }
 
     #[test]

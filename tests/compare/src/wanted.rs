@@ -86,7 +86,8 @@ const WANTED: [Wanted; 21] = [
     Wanted {
         cites: "that is too long for `SubstituteMaxLineLength`, and 200 to HEAD",
         applies: |site, _, apache, tamarack| {
-            status(apache) == Some(200)
+            // Handlers of Apache other than that of files end the connection.
+            matches!(status(apache), None | Some(200))
                 && status(tamarack) == Some(500)
                 && names(site, "SubstituteMaxLineLength", "")
         },
@@ -137,10 +138,7 @@ const LIMITS: [(&str, &str); 3] = [
     ("AH20200:", "More than 500 look-ups for one request"),
     // On a busy machine.
     (" bytes: time limit", "for backtracking, or longer than 30 seconds"),
-    (
-        "AH00036: access failed, the path is too long",
-        "a request whose file name is longer than the system allows",
-    ),
+    ("(36)File name too long", "a request whose file name is longer than the system allows"),
 ];
 
 /// The servers respond one after the other: times from now differ by the seconds between them.
