@@ -12,7 +12,7 @@ use server::hooks::Hooks;
 use server::module::Module;
 use server::request::{Announced, Request};
 
-use super::rewritten::{Rewrite, body_of, of_length};
+use super::rewritten::{Passed, Rewrite, body_of, of_length};
 
 /// `mod_data.c`
 pub struct Data;
@@ -37,6 +37,9 @@ struct Filter;
 
 /// How much of a body is encoded before it is sent: with it, a length is known.
 const WHOLE_BYTES: usize = 64 * 1024;
+
+/// Bytes in base64 of what is left at the end.
+const LAST_BYTES: u64 = 4;
 
 /// Apache removes a `Content-Length` from here on.
 const LENGTH_LIMIT: u64 = i32::MAX as u64;
@@ -70,10 +73,15 @@ impl OutputFilter for Filter {
         if let Some(length) = length {
             request.response.headers_out.set(b"Content-Length", length.to_string().as_bytes());
         }
+        let open = body.length().map_or(0, |length| length % 3);
         let (head, rest) = body.split_head();
         let body = body_of(Encode::default(), head, rest, start);
         request.response.chunked = length.is_none();
         request.refuse_ranges();
+        if let (None, Some(length), true) = (length, body.length(), open > 0) {
+            // What is not a multiple of three bytes comes with the end.
+            request.keep(Passed { length, with_end: LAST_BYTES, last: LAST_BYTES });
+        }
         match length {
             Some(length) if matches!(body, Body::Stream(_)) => of_length(body, length),
             _ => body,
