@@ -7,11 +7,12 @@ use rt::Pooled;
 use server::body::{Body, Chunk};
 use server::connection_info::ConnectionInfo;
 use server::hooks::Phase;
+use server::host::Host;
 use server::request::{Request, Unhosted};
 use server::{filter, process};
-use wire::Progress;
+use wire::{HeadError, Progress};
 
-use super::{Active, Connection, requests, tls};
+use super::{Active, Connection, h2, requests, tls};
 use crate::cache::response::Fill;
 use crate::respond::{self, Framing, Length};
 use crate::service::Service;
@@ -24,6 +25,23 @@ pub struct Explained {
     pub framing: Framing,
     /// Status line and fields.
     pub head: Vec<u8>,
+    /// What only HTTP/2 has.
+    pub http2: Option<OverHttp2>,
+}
+
+/// What precedes a response over HTTP/2.
+pub struct OverHttp2 {
+    /// Interim responses, in the text of HTTP/1.
+    pub interim: Vec<u8>,
+    /// Whether they are sent: pushes need no more than their fields.
+    pub sends_interim: bool,
+    /// The targets that are promised to a client that accepts pushes.
+    pub pushes: Vec<Vec<u8>>,
+}
+
+/// Whether a connection to a host can become one of HTTP/2, from its first byte or by its handshake.
+pub fn speaks_http2(host: &Host, is_tls: bool) -> bool {
+    if is_tls { h2::is_offered(host) } else { h2::is_direct(host, false) }
 }
 
 /// A connection from `peer` to an address of the server's.
@@ -41,6 +59,7 @@ pub async fn explain(
     let connection = &mut Connection::without_stream(service.clone(), info);
     let active = &mut Active::new();
     let is_plain = lacks_tls(connection);
+    let is_http2 = connection.info.stream.is_some();
     let mut refused = match connection.parse(active, sent) {
         _ if is_plain => {
             *active = Active::new();
@@ -53,12 +72,18 @@ pub async fn explain(
         Progress::Error(error) => Some(error),
         Progress::NeedMore => return None,
     };
+    if is_http2 && refused.is_none() {
+        refused = over_http2(connection, active).err();
+    }
     let mut request = match &refused {
         Some(_) => requests::take_request(connection, active, sent.len()),
         None => {
             let mut request = requests::blank(connection, active);
             let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
             request.take_head(&mut active.head);
+            if is_http2 {
+                h2::accept_pushes(h2::host_of(&service.server, &connection.info), &request);
+            }
             refused = match found {
                 Ok(()) => None,
                 Err(Unhosted::Invalid(error)) => Some(error),
@@ -84,10 +109,31 @@ pub async fn explain(
         }
     }
     filter::apply_all(&mut request).await;
-    let framing = respond::finish_headers(&mut request, may_keep).await;
+    let framing = respond::finish_headers(&mut request, may_keep || is_http2).await;
     let mut head = Vec::new();
     respond::write_head(&request, framing, &mut head);
-    Some(Explained { request, framing, head })
+    let http2 = is_http2.then(|| {
+        let interim = connection.info.interim.take().into_vec();
+        let pushes = h2::pushes(&request, &interim, &head);
+        head = h2::without_connection(&head);
+        OverHttp2 {
+            interim,
+            sends_interim: h2::has_early_hints(h2::host_of(&service.server, &connection.info)),
+            pushes,
+        }
+    });
+    Some(Explained { request, framing, head, http2 })
+}
+
+/// Turns the head of HTTP/1 into that of the same request over HTTP/2.
+fn over_http2(connection: &Connection, active: &mut Active) -> Result<(), Box<HeadError>> {
+    let fields = std::mem::take(&mut active.head.headers);
+    let limits = connection.info.base_host.core.head_limits();
+    let options = super::head_options(&connection.engine, &connection.info);
+    let body = active.head.body;
+    active.head = active.head.upgraded(fields, &limits, &options)?;
+    active.head.body = body;
+    Ok(())
 }
 
 /// Whether the connection's address speaks TLS, and the connection does not.

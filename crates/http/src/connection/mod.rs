@@ -41,7 +41,7 @@ use server::plan::Place;
 use server::read_policy::Running;
 use server::request::KnownHost;
 
-pub use explain::{Explained, explain, info_of};
+pub use explain::{Explained, OverHttp2, explain, info_of, speaks_http2};
 pub use migration::{IdleConnection, Migration, MigrationOrder, serve_migrated};
 
 /// How long an idle connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.

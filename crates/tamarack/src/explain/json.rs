@@ -38,6 +38,13 @@ pub fn write(report: &Report, places: &Places) -> String {
             "rule": host.rule,
             "others": host.others,
         },
+        "http2": report.http2.as_ref().map(|http2| json!({
+            "tls": http2.is_tls,
+            "place": http2.place.as_ref().map(of_place),
+            "early_hints": http2.hints,
+            "sends_early_hints": http2.sends_hints,
+            "pushed": http2.pushes,
+        })),
         "cached": report.cached.is_ok(),
         "not_cached_because": report.cached.as_ref().err(),
         "cost": report.cost.as_ref().map(|made| cost(made, report.looks)),

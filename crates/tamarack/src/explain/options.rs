@@ -40,8 +40,8 @@ pub struct Options {
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "1.3",
           require_equals = true, value_parser = ["1.2", "1.3"])]
     pub tls: Option<String>,
-    /// The version of HTTP.
-    #[arg(long, value_name = "VERSION", default_value = "1.1", value_parser = ["1.0", "1.1"])]
+    /// The version of HTTP; 2 as the host offers it, over TLS or in clear.
+    #[arg(long, value_name = "VERSION", default_value = "1.1", value_parser = ["1.0", "1.1", "2"])]
     pub http: String,
     /// Treat the client as this user, without a password.
     #[arg(long, value_name = "NAME")]

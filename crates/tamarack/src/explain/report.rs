@@ -1,5 +1,6 @@
 //! The contents of a report: the verdict, and everything that led to it.
 
+use http::connection::OverHttp2;
 use regular::looks::Looks;
 use server::explain::{Event, Kind};
 use server::hooks::Phase;
@@ -42,6 +43,8 @@ pub struct Report {
     pub is_uncertain: bool,
     /// The virtual host.
     pub host: HostReport,
+    /// What only HTTP/2 has.
+    pub http2: Option<Http2Report>,
     /// Whether the response is cached; if not, why.
     pub cached: Result<(), String>,
     /// The directives that apply, by name, with the places that they overrode.
@@ -76,6 +79,20 @@ pub struct HostReport {
     pub rule: String,
     /// The number of other hosts of the address.
     pub others: usize,
+}
+
+/// A response over HTTP/2.
+pub struct Http2Report {
+    /// Whether the connection uses TLS.
+    pub is_tls: bool,
+    /// The directive that offers it.
+    pub place: Option<Place>,
+    /// The fields of early hints.
+    pub hints: Vec<String>,
+    /// Whether early hints are sent.
+    pub sends_hints: bool,
+    /// The targets that are promised to a client that accepts that.
+    pub pushes: Vec<String>,
 }
 
 impl Report {
@@ -120,6 +137,7 @@ impl Report {
             unasked: unasked(&event),
             is_uncertain,
             host: host_report(session, target, request),
+            http2: explained.http2.as_ref().map(|over| http2_report(target, over, &lines)),
             cached: cached(&event, field("ETag").as_deref()),
             winners: effective::winners(places, &levels, registry),
             hints,
@@ -191,6 +209,19 @@ fn host_report(session: &Session, target: &Target, request: &Request) -> HostRep
         address: choice.address,
         rule: choice.rule,
         others: choice.others,
+    }
+}
+
+fn http2_report(target: &Target, over: &OverHttp2, lines: &[Line]) -> Http2Report {
+    let protocols = lines.iter().rfind(|line| line.name.eq_ignore_ascii_case("Protocols"));
+    let interim = text(&over.interim);
+    let is_hint = |line: &&str| !line.is_empty() && !line.starts_with("HTTP/");
+    Http2Report {
+        is_tls: target.tls.is_some(),
+        place: protocols.map(|line| line.place.clone()),
+        hints: interim.split("\r\n").filter(is_hint).map(str::to_owned).collect(),
+        sends_hints: over.sends_interim,
+        pushes: over.pushes.iter().map(|path| text(path)).collect(),
     }
 }
 

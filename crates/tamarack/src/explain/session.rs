@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::future::poll_fn;
 use std::io;
+use std::num::NonZeroU32;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use rt::{Loop, memory};
 use server::connection_info::{ConnectionInfo, TlsFacts};
 use server::engine::Engine;
 use server::explain::{Event, Kind, Recorder};
-use server::host::Server;
+use server::host::{Host, Server};
 
 use super::cost::{Cost, Run, Samples};
 use super::places::Places;
@@ -105,6 +106,14 @@ impl Session {
             let local = target.local;
             return Err(format!("{local} does not speak TLS (no SSLEngine on): no handshake"));
         }
+        if target.http2 && !self.speaks_http2(target) {
+            let (local, host) = (target.local, &target.host);
+            let name = if target.tls.is_some() { "h2" } else { "h2c" };
+            return Err(format!(
+                "{local} does not speak HTTP/2 with {host}: Protocols there does not list {name}, or \
+                 mod_http2 is off"
+            ));
+        }
         self.ask(target).await.ok_or_else(|| "the request is not complete".to_owned())
     }
 
@@ -164,22 +173,38 @@ impl Session {
         self.recorder.parts_of(answer.explained.request.layer.id)
     }
 
+    /// The host that the handshake of a client names.
+    fn host_of<'h>(&'h self, target: &Target, client: &'h ConnectionInfo) -> &'h Host {
+        let name = target.host.to_ascii_lowercase();
+        self.server.vhosts.named(client.local, name.as_bytes()).unwrap_or(&client.base_host)
+    }
+
+    fn speaks_http2(&self, target: &Target) -> bool {
+        let client = connection::info_of(&self.service, target.peer, target.local);
+        match target.tls {
+            Some(_) => connection::speaks_http2(self.host_of(target, &client), true),
+            None => connection::speaks_http2(&client.base_host, false),
+        }
+    }
+
     fn client(&self, target: &Target) -> ConnectionInfo {
         let client = connection::info_of(&self.service, target.peer, target.local);
+        let stream = if target.http2 { NonZeroU32::new(1) } else { None };
+        let client = ConnectionInfo { stream, ..client };
         let hook = self.server.registry.hooks.tls();
         let speaks_tls = hook.is_some_and(|hook| (hook.is_on)(&client, &self.server));
         let Some(protocol) = target.tls.filter(|_| speaks_tls) else { return client };
         let name = target.host.to_ascii_lowercase();
         let is_name =
             !name.is_empty() && name.parse::<std::net::IpAddr>().is_err() && !name.starts_with('[');
-        let named = self.server.vhosts.named(client.local, name.as_bytes());
-        let host = named.unwrap_or(&client.base_host).id;
+        let host = self.host_of(target, &client).id;
         let suite = SUITES.iter().find(|(known, _)| *known == protocol);
         let tls = TlsFacts {
             protocol,
             cipher_suite: suite.map_or(0, |(_, suite)| *suite),
             host,
             server_name: is_name.then(|| name.into()),
+            alpn: target.http2.then(|| b"h2"[..].into()),
             session_id: OnceCell::new(),
             ..TlsFacts::default()
         };

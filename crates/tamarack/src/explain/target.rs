@@ -18,9 +18,11 @@ pub struct Target {
     pub local: SocketAddr,
     /// The protocol of the TLS session, if there is one.
     pub tls: Option<&'static str>,
+    /// Whether the protocol is HTTP/2.
+    pub http2: bool,
     /// The host's name, without port.
     pub host: String,
-    /// Request line, fields and body.
+    /// Request line, fields and body; as in HTTP/1.1 if the protocol is HTTP/2.
     pub sent: Vec<u8>,
 }
 
@@ -70,7 +72,7 @@ impl Target {
         let peer = SocketAddr::new(options.from, CLIENT_PORT);
         let sent = head(&parts, method, options)?;
         let host = parts.host.to_owned();
-        Ok(Target { url: whole, peer, local, tls, host, sent })
+        Ok(Target { url: whole, peer, local, tls, http2: options.http == "2", host, sent })
     }
 
     /// The path of the URL.
@@ -159,7 +161,8 @@ fn head(url: &Url<'_>, method: &str, options: &Options) -> Result<Vec<u8>, Strin
     if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!("'{method}' is not a method"));
     }
-    let mut head = format!("{method} {} HTTP/{}\r\n", url.target, options.http).into_bytes();
+    let version = if options.http == "1.0" { "1.0" } else { "1.1" };
+    let mut head = format!("{method} {} HTTP/{version}\r\n", url.target).into_bytes();
     let named =
         |field: &String| field.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("host:"));
     if !options.headers.iter().any(named) {

@@ -226,6 +226,9 @@ impl Page {
                 ..Row::default()
             },
         );
+        for row in protocol(report) {
+            self.row("", &row);
+        }
         let cached = match &report.cached {
             Ok(()) => "yes".to_owned(),
             Err(why) => format!("no: {why}"),
@@ -316,6 +319,26 @@ impl Page {
             None => text.to_owned(),
         }
     }
+}
+
+/// What HTTP/2 adds to a response.
+fn protocol(report: &Report) -> Vec<Row> {
+    let Some(http2) = &report.http2 else { return Vec::new() };
+    let row = |label: &str, text: String| Row { label: label.to_owned(), text, ..Row::default() };
+    let over = if http2.is_tls { "over TLS" } else { "in clear" };
+    let mut rows = vec![row("protocol", format!("HTTP/2 {over}"))];
+    if let Some(first) = rows.first_mut() {
+        first.place.clone_from(&http2.place);
+    }
+    let sent = if http2.sends_hints { "" } else { "  not sent: H2EarlyHints is off" };
+    for hint in &http2.hints {
+        rows.push(row("early hint", format!("{hint}{sent}")));
+    }
+    if !http2.pushes.is_empty() {
+        let targets = http2.pushes.join(", ");
+        rows.push(row("pushed", format!("{targets}  if the client accepts it")));
+    }
+    rows
 }
 
 fn right_of(row: &Row) -> String {

@@ -32,6 +32,7 @@ pub use connection::{Connection, Event, Failure, Limits};
 pub use frame::PREFACE;
 pub use ledger::Ledger;
 pub use push::Promise;
+pub use send::is_of_connection;
 
 /// The number of a stream; the client's are odd.
 pub type StreamId = u32;

@@ -290,7 +290,8 @@ fn write_long(block: &[u8], head: Head, out: &mut Vec<u8>) {
     }
 }
 
-fn is_of_connection(name: &[u8]) -> bool {
+/// Whether a field belongs to a connection of HTTP/1 (RFC 9113 section 8.2.2).
+pub fn is_of_connection(name: &[u8]) -> bool {
     OF_CONNECTION.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 

@@ -15,6 +15,8 @@ mod stream;
 mod tunnel;
 mod upgrade;
 
+pub(super) use push::{accept_pushes, pushes};
+pub(super) use respond::without_connection;
 pub(super) use session::run;
 pub(super) use upgrade::{Upgrade, after_last, begin_upgrade, is_asked_for, is_preface};
 
@@ -43,7 +45,7 @@ fn settings(host: &Host, is_tls: bool) -> Option<&Http2> {
 }
 
 /// The host whose settings a connection has: that of its handshake, or of its address.
-fn host_of<'h>(server: &'h Server, info: &'h ConnectionInfo) -> &'h Arc<Host> {
+pub(super) fn host_of<'h>(server: &'h Server, info: &'h ConnectionInfo) -> &'h Arc<Host> {
     let named = info.tls.as_ref().and_then(|tls| server.hosts.get(usize::try_from(tls.host).ok()?));
     named.unwrap_or(&info.base_host)
 }
@@ -53,10 +55,14 @@ pub(super) fn is_negotiated(info: &ConnectionInfo) -> bool {
     info.tls.as_ref().is_some_and(|tls| tls.alpn.as_deref() == Some(OVER_TLS))
 }
 
+/// Whether a host offers HTTP/2 in handshakes.
+pub(super) fn is_offered(host: &Host) -> bool {
+    settings(host, true).is_some()
+}
+
 /// Whether a connection may begin with HTTP/2, without negotiation (`h2_allows_h2_direct`).
-pub(super) fn is_direct(info: &ConnectionInfo) -> bool {
-    let is_tls = info.tls.is_some();
-    settings(&info.base_host, is_tls).is_some_and(|http2| http2.direct.unwrap_or(!is_tls))
+pub(super) fn is_direct(host: &Host, is_tls: bool) -> bool {
+    settings(host, is_tls).is_some_and(|http2| http2.direct.unwrap_or(!is_tls))
 }
 
 /// The limits of a host's connections.
@@ -84,7 +90,7 @@ fn stream_timeout(host: &Host) -> Duration {
 }
 
 /// Whether clients get responses 103.
-fn has_early_hints(host: &Host) -> bool {
+pub(super) fn has_early_hints(host: &Host) -> bool {
     host.http2.as_ref().is_some_and(|http2| http2.has_early_hints)
 }
 

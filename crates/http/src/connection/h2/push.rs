@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
+use server::host::Host;
 use server::http2::{PushPlace, Pushing};
 use server::request::Request;
 use wire::h2::Promise;
@@ -13,6 +14,7 @@ use wire::link::{Link, links};
 use wire::priority::Priority;
 use wire::{HeadFlags, Method};
 
+use super::respond;
 use super::stream::Stream;
 
 /// The fields of a request that one caused by it has, too.
@@ -132,22 +134,76 @@ pub(super) fn begin(stream: &Stream, request: &Request) {
     }
 }
 
+/// Notes that the client of a request would accept pushes, if its connection's host has them.
+pub(in crate::connection) fn accept_pushes(host: &Host, request: &Request) {
+    let is_on = host.http2.as_ref().is_some_and(|http2| http2.pushes);
+    let is_accepted = is_on && Policy::of(request).is_some();
+    request.connection.pushing.set(Pushing { is_accepted, ..Pushing::default() });
+}
+
 /// Keeps what the requests need that the response to this one may suggest.
 pub(super) fn keep_origin(stream: &Stream, request: &Request) {
-    let is_get = request.head.method == Method::GET && !request.head.header_only;
     // Nothing is pushed for what was pushed.
-    if !request.connection.pushing.get().is_accepted || stream.pushed.is_some() || !is_get {
-        return;
+    if stream.pushed.is_none()
+        && let Some(origin) = Origin::of(request)
+    {
+        let _ = stream.origin.set(Box::new(origin));
     }
-    let Some(policy) = Policy::of(request) else { return };
-    let given = &request.head.headers_in;
-    let inherited = INHERITED.iter().filter_map(|name| Some((*name, given.get(name)?.to_vec())));
-    let _ = stream.origin.set(Box::new(Origin {
-        policy,
-        scheme: if request.connection.tls.is_some() { b"https" } else { b"http" },
-        authority: given.get(b"Host").unwrap_or_default().to_vec(),
-        fields: inherited.collect(),
-    }));
+}
+
+/// The targets that a client that accepts pushes is promised with a response, whose interim
+/// responses and head are in the text of HTTP/1.
+pub(in crate::connection) fn pushes(
+    request: &Request,
+    interim: &[u8],
+    head: &[u8],
+) -> Vec<Vec<u8>> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    let Some(origin) = Origin::of(request) else { return found };
+    if request.connection.pushing.get().is_declined {
+        return found;
+    }
+    for text in respond::heads(interim).chain([head]) {
+        let Some((status, fields)) = respond::parse_head(text) else { continue };
+        for (path, _) in suggested(&origin, status, fields) {
+            if !found.iter().any(|other| other == path) {
+                found.push(path.to_vec());
+            }
+        }
+    }
+    found
+}
+
+impl Origin {
+    /// What further requests have in common with this one; `None` if there are none.
+    fn of(request: &Request) -> Option<Origin> {
+        let is_get = request.head.method == Method::GET && !request.head.header_only;
+        if !request.connection.pushing.get().is_accepted || !is_get {
+            return None;
+        }
+        let given = &request.head.headers_in;
+        let inherit = |name: &&'static [u8]| Some((*name, given.get(name)?.to_vec()));
+        Some(Origin {
+            policy: Policy::of(request)?,
+            scheme: if request.connection.tls.is_some() { b"https" } else { b"http" },
+            authority: given.get(b"Host").unwrap_or_default().to_vec(),
+            fields: INHERITED.iter().filter_map(inherit).collect(),
+        })
+    }
+}
+
+/// What a response suggests to request, and whether that is critical.
+fn suggested<'f>(
+    origin: &Origin,
+    status: u16,
+    fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+) -> impl Iterator<Item = (&'f [u8], bool)> {
+    let is_good = status < 400 && status != 304;
+    let of_links = fields.filter(move |(name, _)| is_good && name.eq_ignore_ascii_case(b"Link"));
+    of_links.flat_map(|(_, value)| links(value)).filter_map(|link| {
+        let path = path_of(&link, origin).filter(|_| link.is_preload && !link.is_nopush)?;
+        Some((path, link.is_critical))
+    })
 }
 
 /// Promises the client what the fields of a response suggest, before these are sent. Returns the
@@ -160,17 +216,13 @@ pub(super) fn promise<'f>(
     let origin = stream.origin.get()?;
     // A promise after the end would be waited for without ever being served.
     let is_over = stream.is_reset.get() || stream.shared.is_broken.get();
-    if is_over || status >= 400 || status == 304 {
+    if is_over {
         return None;
     }
     let mut policy = None;
-    let of_links = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"Link"));
-    for link in of_links.flat_map(|(_, value)| links(value)) {
-        let path = path_of(&link, origin).filter(|_| link.is_preload && !link.is_nopush);
-        if let Some(path) = path {
-            policy = Some(origin.policy.name());
-            push(stream, origin, path, link.is_critical);
-        }
+    for (path, is_critical) in suggested(origin, status, fields) {
+        policy = Some(origin.policy.name());
+        push(stream, origin, path, is_critical);
     }
     policy
 }

@@ -35,6 +35,19 @@ pub(super) fn parse_head(
     Some((status, fields))
 }
 
+/// A head in the text of HTTP/1 without the fields that HTTP/2 does not have.
+pub(in crate::connection) fn without_connection(text: &[u8]) -> Vec<u8> {
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+    let mut left = lines.next().unwrap_or_default().to_vec();
+    for line in lines {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        if !wire::h2::is_of_connection(name) {
+            left.extend_from_slice(line);
+        }
+    }
+    left
+}
+
 /// Whether a head in the text of HTTP/1 suggests further requests.
 fn has_links(text: &[u8]) -> bool {
     let is_link = |(name, _): (&[u8], &[u8])| name.eq_ignore_ascii_case(b"Link");
@@ -81,12 +94,20 @@ fn send_head<'f>(
     }
 }
 
-/// Sends interim responses, each in the text of HTTP/1.
-pub(super) fn interim(stream: &Stream, declines_pushes: bool, text: &[u8]) {
+/// The heads of a text that consists of them.
+pub(super) fn heads(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
-    while let Some(end) = rest.windows(4).position(|window| window == b"\r\n\r\n") {
+    std::iter::from_fn(move || {
+        let end = rest.windows(4).position(|window| window == b"\r\n\r\n")?;
         let (one, after) = rest.split_at(end + 4);
         rest = after;
+        Some(one)
+    })
+}
+
+/// Sends interim responses, each in the text of HTTP/1.
+pub(super) fn interim(stream: &Stream, declines_pushes: bool, text: &[u8]) {
+    for one in heads(text) {
         if let Some((status, fields)) = parse_head(one).filter(|(status, _)| *status != 101) {
             send_head(stream, status, fields, declines_pushes, false);
         }

@@ -122,7 +122,7 @@ pub(in crate::connection) fn is_preface(connection: &Connection, active: &Active
     connection.responses == 0
         && active.head.line() == b"PRI * HTTP/2.0"
         && active.input.starts_with(PREFACE_LINE)
-        && super::is_direct(&connection.info)
+        && super::is_direct(&connection.info.base_host, connection.info.tls.is_some())
 }
 
 /// How a connection goes on after its last request of HTTP/1.
