@@ -67,7 +67,7 @@ pub(super) struct Fields {
     /// What the stream is to carry after CONNECT (RFC 8441).
     protocol: Option<Vec<u8>>,
     /// The parts of `Cookie`, joined (RFC 9113 section 8.2.3).
-    cookies: Vec<u8>,
+    cookies: Option<Vec<u8>>,
     count: usize,
     bytes: usize,
     has_regular: bool,
@@ -95,7 +95,7 @@ impl Fields {
             authority: None,
             path: None,
             protocol: None,
-            cookies: Vec::new(),
+            cookies: None,
             count: 0,
             bytes: 0,
             has_regular: false,
@@ -122,7 +122,7 @@ impl Fields {
         let limit = list_bytes(&self.limits);
         if self.bytes > limit {
             // A refusal needs none of them.
-            (self.table, self.cookies) = (Table::new(), Vec::new());
+            (self.table, self.cookies) = (Table::new(), None);
             self.refuse(HeadError::new(431, 563, LogLevel::Info, "Request header is too large"));
             return self.bytes <= limit * REFUSED_TIMES;
         }
@@ -192,10 +192,17 @@ impl Fields {
             return self.refuse(error.with_notes(TOO_LARGE));
         }
         if name == b"cookie" {
-            if !self.cookies.is_empty() {
-                self.cookies.extend_from_slice(b"; ");
+            match &mut self.cookies {
+                Some(cookies) => {
+                    cookies.extend_from_slice(b"; ");
+                    cookies.extend_from_slice(value);
+                }
+                None => {
+                    // The place of the first is that of all.
+                    self.table.add(b"Cookie", b"");
+                    self.cookies = Some(value.to_vec());
+                }
             }
-            self.cookies.extend_from_slice(value);
             return;
         }
         self.table.add(&camel_case(name), value);
@@ -234,8 +241,8 @@ impl Fields {
         if let Some(authority) = &self.authority {
             self.table.set(b"Host", authority);
         }
-        if !self.cookies.is_empty() {
-            self.table.add(b"Cookie", &self.cookies);
+        if let Some(cookies) = &self.cookies {
+            self.table.set(b"Cookie", cookies);
         }
         match (ends, announced) {
             // What follows is no body.

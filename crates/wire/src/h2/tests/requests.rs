@@ -27,7 +27,7 @@ fn a_request_has_the_head_of_one_of_http_1() {
     assert_eq!(head.body, Body::None);
     let fields: Vec<_> = head.headers.iter().collect();
     let expected: [(&[u8], &[u8]); 3] =
-        [(b"Accept-Encoding", b"gzip"), (b"Host", b"host"), (b"Cookie", b"a=1; b=2")];
+        [(b"Accept-Encoding", b"gzip"), (b"Cookie", b"a=1; b=2"), (b"Host", b"host")];
     assert_eq!(fields, expected);
 }
 
