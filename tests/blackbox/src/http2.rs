@@ -298,6 +298,11 @@ impl Http2 {
         Http2 { client, decoder: Decoder::default(), stream: 0 }
     }
 
+    /// Whether the server has closed.
+    pub fn has_ended(&self) -> bool {
+        self.client.end.is_some()
+    }
+
     /// Sends a request and reads its response. `None` if the connection ends.
     pub fn exchange(&mut self, request: &Request, deadline: Deadline) -> Option<Answer> {
         self.stream = if self.stream == 0 { 1 } else { self.stream + 2 };

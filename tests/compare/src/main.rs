@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds | --first]
-//!         [--scripts | --pages | --proxies | --logins]
+//!         [--scripts | --pages | --proxies | --logins] [--http2]
 //! ```
 //!
 //! `--scripts` makes sites of CGI programs instead of files, `--pages` those of pages with
 //! includes, `--proxies` those of a proxy with servers behind it, `--logins` those that ask for
-//! logins. `--from` begins with a later round.
+//! logins. `--http2` asks over HTTP/2. `--from` begins with a later round.
 //! What differs is shrunk and printed as a test file; with `--kinds` only the first difference of
 //! each kind is printed, as it was seen; with `--first` the first of all ends the run. `--report`
 //! ends in success in any case. The same seed makes the same sites; how many rounds there is time
@@ -43,6 +43,7 @@ mod simplify;
 mod site;
 mod skipped;
 mod special;
+mod streams;
 mod talk;
 mod tree;
 mod usual;
@@ -51,9 +52,10 @@ mod wanted;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use blackbox::watcher;
+use blackbox::{http2, watcher};
 
 use run::{FILES, LOGINS, Limit, Manner, PAGES, PROXIES, Run, SCRIPTS};
 
@@ -100,9 +102,10 @@ fn start() -> Result<bool, String> {
             "--pages" => sites = PAGES,
             "--proxies" => sites = PROXIES,
             "--logins" => sites = LOGINS,
+            "--http2" => http2::ON.store(true, Ordering::Relaxed),
             _ => {
                 return Err("[--seed N] [--seconds N | --rounds N] [--from N] [--report] \
-                     [--kinds|--first] [--scripts|--pages|--proxies|--logins]"
+                     [--kinds|--first] [--scripts|--pages|--proxies|--logins] [--http2]"
                     .to_owned());
             }
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use blackbox::compare::{Rule, difference};
 use blackbox::escape::escape;
+use blackbox::http2;
 
 use crate::generate;
 use crate::identities;
@@ -20,6 +21,7 @@ use crate::sample::Sample;
 use crate::scripts;
 use crate::shrink::shrink;
 use crate::site::{Case, Seat};
+use crate::streams;
 use crate::verdict::{Signature, Verdict};
 
 /// Simultaneous rounds.
@@ -261,6 +263,9 @@ impl Run {
 
     fn round(&self, number: u64, pair: &mut Pair) {
         let mut cases = (self.sites.batch)(self.seed, number);
+        if http2::is_on() {
+            streams::reduce(&mut cases);
+        }
         if !rustix::process::geteuid().is_root() {
             cases.iter_mut().for_each(|case| case.site.without_owners());
         }

@@ -7,6 +7,7 @@ use blackbox::answer::{self, Answer};
 use blackbox::client::{Client, Fill};
 use blackbox::compare::{Rule, difference};
 use blackbox::escape::escape;
+use blackbox::http2::{self, Http2};
 use blackbox::keeper::Keeper;
 use blackbox::program::Server;
 use blackbox::render::Renderer;
@@ -19,6 +20,7 @@ use crate::neighbours;
 use crate::pair::Side;
 use crate::site::{Case, ERROR_LOG, MAIN_LOG, Request, Seat, Site};
 use crate::skipped;
+use crate::streams;
 use crate::verdict::{Exchange, Signature, Verdict};
 use crate::wanted;
 
@@ -26,7 +28,7 @@ use crate::wanted;
 const HOST: &[u8] = b"@HOST@";
 
 /// How long a server may sleep during a request; it may work on it for a multiple of this.
-const RESPONSE_LIMIT: Duration = Duration::from_secs(4);
+pub const RESPONSE_LIMIT: Duration = Duration::from_secs(4);
 const WORKING_MAX: u32 = 15;
 /// The same for Apache, whose look-ups by `-F` and `-U` have no limit in all: they may take hours.
 const APACHE_WORKING_MAX: u32 = 3;
@@ -43,10 +45,10 @@ const LOG_LOOKS: Duration = Duration::from_millis(3);
 /// two responses.
 pub const PAUSE: Duration = Duration::from_secs(5);
 /// A connection that ended before a response.
-const NO_ANSWER: &str = "= no answer";
-const NO_CONNECTION: &str = "= no connection";
+pub const NO_ANSWER: &str = "= no answer";
+pub const NO_CONNECTION: &str = "= no connection";
 /// A response that did not begin within the limit.
-const TOO_LATE: &str = "= nothing in time";
+pub const TOO_LATE: &str = "= nothing in time";
 /// Statuses after which a connection may end although the response does not announce it.
 const CLOSING: [&str; 9] = ["400", "408", "411", "413", "414", "417", "431", "500", "501"];
 /// Sends each case's requests, and returns the results.
@@ -65,6 +67,7 @@ pub fn talk_all(
     let mut are_lines_there = true;
     let talk = |&(at, case): &(usize, &Case)| {
         let clients = sides.iter().map(|_| None).collect();
+        let streams = sides.iter().map(|_| None).collect();
         let keepers = sides.iter().map(|_| Keeper::default()).collect();
         let (seat, via) = (Seat::Host(at), String::new());
         let default = cases.iter().find(|(_, other)| other.site.is_tls == case.site.is_tls);
@@ -77,6 +80,7 @@ pub fn talk_all(
             sides: &sides,
             tls,
             clients,
+            streams,
             keepers,
             via,
             default,
@@ -103,6 +107,8 @@ struct Talk<'a> {
     sides: &'a [(&'a Side, Renderer<'a>)],
     tls: &'a Tls,
     clients: Vec<Option<Client>>,
+    /// The same over HTTP/2.
+    streams: Vec<Option<Http2>>,
     /// What the site's client knows of each side.
     keepers: Vec<Keeper>,
     /// How the connections were made.
@@ -237,6 +243,7 @@ impl Talk<'_> {
 
     fn hang_up(&mut self) {
         self.clients.iter_mut().for_each(|client| *client = None);
+        self.streams.iter_mut().for_each(|client| *client = None);
     }
 
     /// Requests that leave together, to all sides: for each side the responses as lines.
@@ -247,6 +254,9 @@ impl Talk<'_> {
             self.via = via;
         }
         let options: Vec<String> = self.via.split_whitespace().map(str::to_owned).collect();
+        if http2::is_on() {
+            return self.exchange_streams(group, &options);
+        }
         let bytes: Vec<u8> = group.iter().flat_map(|request| request.bytes(self.seat)).collect();
         let mut numbers = Vec::new();
         let clients = self.clients.iter_mut().zip(&mut self.keepers);
@@ -298,6 +308,35 @@ impl Talk<'_> {
         all
     }
 
+    /// The same over HTTP/2.
+    fn exchange_streams(&mut self, group: &[Request], options: &[String]) -> Vec<Vec<Vec<String>>> {
+        let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string());
+        let root = root.unwrap_or_default();
+        let mut all = Vec::new();
+        let clients = self.streams.iter_mut().zip(&mut self.keepers);
+        for ((side, renderer), (client, keeper)) in self.sides.iter().zip(clients) {
+            let numbers = backends::expect(side, group, self.seat);
+            let mut lines = Vec::new();
+            for (at, request) in group.iter().enumerate() {
+                if client.is_none() {
+                    let connected = Client::connect(options, &side.place, self.tls);
+                    *client = connected.ok().map(Http2::new);
+                }
+                let pair = (&mut *client, &mut *keeper);
+                let mut shown = streams::exchange(request, self.seat, side, renderer, pair);
+                let number = numbers.get(at).copied().unwrap_or_default();
+                shown.extend(backends::heard(side, renderer, request, number));
+                lines.push(shown.into_iter().map(|line| line.replace(&root, "@ROOT@")).collect());
+            }
+            all.push(lines);
+        }
+        // What has ended on one side may be in order on the other.
+        if self.streams.iter().any(Option::is_none) {
+            self.hang_up();
+        }
+        all
+    }
+
     /// What the site's logs say on each side, where it has some and they differ.
     fn logs(&self, case: &Case) -> Option<Vec<Vec<String>>> {
         // The lines of an error log do not say which request they belong to.
@@ -305,7 +344,7 @@ impl Talk<'_> {
         let is_comparable = |name: &&str| !self.main_log.is_empty() || *name != MAIN_LOG;
         let names = case.site.logs().filter(is_told_apart).filter(is_comparable);
         let names: Vec<String> = names.map(|name| self.seat.fill(name)).collect();
-        if names.is_empty() {
+        if names.is_empty() || http2::is_on() {
             return None;
         }
         let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string())?;
@@ -447,7 +486,7 @@ fn response(
 
 /// What the server's own page of variants, or of similar names, lists, and which page it says is
 /// wrong: the wording around that may differ.
-fn entries(answer: &Answer) -> impl Iterator<Item = String> {
+pub fn entries(answer: &Answer) -> impl Iterator<Item = String> {
     let status = answer.head.as_ref().map_or(0, |head| head.status());
     let body = if matches!(status, 300 | 406) { answer.body.as_slice() } else { &[] };
     let text = String::from_utf8_lossy(body).into_owned();

@@ -5,6 +5,7 @@
 //! renders and compares responses.
 
 use blackbox::compare::{Rule, difference};
+use blackbox::http2;
 
 use crate::pages::differ_in_page_of_success;
 use crate::site::{Content, File, Request, Site};
@@ -17,7 +18,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 21] = [
+const WANTED: [Wanted; 23] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -90,6 +91,21 @@ const WANTED: [Wanted; 21] = [
             matches!(status(apache), None | Some(200))
                 && status(tamarack) == Some(500)
                 && names(site, "SubstituteMaxLineLength", "")
+        },
+    },
+    Wanted {
+        cites: "Refusing each login by digest over HTTP/2",
+        applies: |site, _, apache, tamarack| {
+            http2::is_on()
+                && status(apache) == Some(401)
+                && status(tamarack) != Some(401)
+                && names(site, "AuthDigestNcCheck", "On")
+        },
+    },
+    Wanted {
+        cites: "An empty response of mod_reflector over HTTP/2",
+        applies: |site, _, apache, _| {
+            http2::is_on() && length(apache) == Some(0) && names(site, "", "reflector")
         },
     },
     Wanted {
