@@ -147,6 +147,13 @@ impl Region {
         self.words().filter(|(_, word)| State::is_queued(*word)).count()
     }
 
+    /// How many requests workers have, those whose loop has gone included.
+    pub fn busy(&self) -> usize {
+        let is_busy =
+            |(_, state): &(u32, State)| matches!(state.kind, Kind::Taken | Kind::Abandoned);
+        self.states().filter(is_busy).count()
+    }
+
     /// Takes the request that has waited longest for a worker, and says whether others wait; `None`
     /// if none waits.
     pub fn take(&self, worker: u16) -> Option<(u32, State, bool)> {
@@ -319,13 +326,14 @@ mod tests {
         region.down(slot).take(&mut read, usize::MAX, &mut got).unwrap();
         assert_eq!(got, piece[1..]);
         region.up(slot).put(&mut up, b"answer").unwrap();
+        assert_eq!((region.queued(), region.busy()), (0, 1));
         assert!(region.tell_loop(3, slot) && !region.tell_loop(3, slot));
         let mut seen = Vec::new();
         region.collect(3, |slot| seen.push(slot));
         region.collect(3, |slot| seen.push(slot));
         assert_eq!(seen, [slot]);
         assert!(region.finish(slot, taken));
-        assert_eq!(region.state(slot).unwrap().kind, Kind::Done);
+        assert_eq!((region.state(slot).unwrap().kind, region.busy()), (Kind::Done, 0));
         assert!(!region.release(slot, queued));
         assert_eq!(region.state(slot), Some(State::FREE));
     }

@@ -102,6 +102,7 @@ mod wsgi;
 mod wsgi_faults;
 mod wsgi_frameworks;
 mod wsgi_hostile;
+mod wsgi_shown;
 mod wsgi_versions;
 
 /// Whether long tests are requested.

@@ -50,8 +50,12 @@ fn is_extended(request: &Request) -> bool {
 /// The default interval between loads of a page, in seconds.
 const REFRESH_S: i64 = 10;
 
-/// Source: `status_handler`.
 fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
+    part::after_asking(request, make)
+}
+
+/// Source: `status_handler`.
+fn make(request: &mut Request) -> Step<'_> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.response.allowed = get;
     if request.head.method != Method::GET {

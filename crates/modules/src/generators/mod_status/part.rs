@@ -1,8 +1,11 @@
 //! What other modules add to the pages (`status_hook`).
 
+use std::pin::Pin;
 use std::sync::Arc;
 
+use server::hooks::Step;
 use server::request::Request;
+use wire::Method;
 
 use super::live::json::Json;
 use super::metrics::Exposition;
@@ -13,8 +16,16 @@ pub const GROUP: &str = "status_hook";
 /// A provider of [`GROUP`].
 pub type PartProvider = &'static dyn Part;
 
+/// What a module asks another process.
+pub type Asking<'r> = Pin<Box<dyn Future<Output = ()> + 'r>>;
+
 /// What a module adds.
 pub trait Part: Send + Sync {
+    /// Asks for what this process does not know, before anything is added; `None` if nothing has
+    /// to be asked.
+    fn ask<'r>(&self, _: &'r mut Request) -> Option<Asking<'r>> {
+        None
+    }
     /// To the HTML page, before the signature.
     fn page(&self, request: &Request, out: &mut Vec<u8>);
     /// To the lines of `?auto`.
@@ -29,4 +40,23 @@ pub trait Part: Send + Sync {
 pub(super) fn of(request: &Request) -> impl Iterator<Item = Arc<PartProvider>> {
     let hooks = &request.engine.server.registry.hooks;
     hooks.providers::<PartProvider>(GROUP).into_iter().map(|(_, part)| part)
+}
+
+/// Makes a page once the parts have asked.
+pub(super) fn after_asking<'r>(
+    request: &'r mut Request,
+    make: fn(&mut Request) -> Step<'_>,
+) -> Step<'r> {
+    let parts: Vec<Arc<PartProvider>> = of(request).collect();
+    if request.head.method != Method::GET || parts.iter().all(|part| part.ask(request).is_none()) {
+        return make(request);
+    }
+    Step::Pending(Box::pin(async move {
+        for part in parts {
+            if let Some(asking) = part.ask(request) {
+                asking.await;
+            }
+        }
+        make(request).verdict().await
+    }))
 }

@@ -63,7 +63,7 @@ async fn ask(
     if write_head(&mut head, parts.into_iter().chain(pairs)).is_err() {
         return Err(Failed);
     }
-    let handle = bound.server.runtime.0.0.clone();
+    let handle = bound.server.runtime.0.clone();
     let Some(runtime) = handle.get() else { return Err(Failed) };
     converse(request, runtime, &application, &head).await.map_err(|why| {
         let file = Verbatim::new(&script.path);

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rt::Deadline;
@@ -19,22 +18,15 @@ use server::request_body::{BodyError, BodyIn};
 use wire::wsgi::{Event, FrameDecoder, ResponseHead, WsgiFault, piece_header};
 
 use super::Wsgi;
+use super::counts::Counted;
 use super::link::Link;
+use super::runtime::Waits;
 
 /// The longest piece of a request's body in one frame.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Lines for the log before other requests have their turn.
 const LINES_MAX: usize = 64;
-
-/// The longest waits for a worker.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waits {
-    /// Until it takes the request.
-    pub queue: Option<Duration>,
-    /// For each piece; `None` in embedded mode.
-    pub piece: Option<Duration>,
-}
 
 /// A request in progress. Dropping it tells the worker that the client has gone.
 pub(super) struct Conversation {
@@ -51,6 +43,7 @@ pub(super) struct Conversation {
     is_taken: bool,
     /// Whether the rest of the request's body is read at the end.
     discards: bool,
+    counted: Counted,
 }
 
 /// What a worker has sent.
@@ -112,6 +105,12 @@ struct Logger {
     connection: Rc<ConnectionInfo>,
 }
 
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.counted.is_taken |= self.is_taken || self.link.is_taken();
+    }
+}
+
 impl Conversation {
     /// Begins with a request of whose head the first bytes were sent; `rest` are the others.
     pub fn new(
@@ -119,6 +118,7 @@ impl Conversation {
         (link, rest): (Link, &[u8]),
         waits: Waits,
         head_bytes_max: usize,
+        counted: Counted,
     ) -> Conversation {
         Conversation {
             log: Logger {
@@ -143,6 +143,7 @@ impl Conversation {
             deadline: None,
             is_taken: false,
             discards: waits.piece.is_some(),
+            counted,
         }
     }
 
@@ -194,7 +195,7 @@ impl Conversation {
                     self.used = 0;
                     match self.poll_receive(cx) {
                         Poll::Ready(Ok(true)) => {}
-                        Poll::Ready(Ok(false)) => return Poll::Ready(Ok(Next::Retry)),
+                        Poll::Ready(Ok(false)) => return self.retry(),
                         Poll::Ready(Err(broken)) => return Poll::Ready(Err(broken)),
                         Poll::Pending => return Poll::Pending,
                     }
@@ -218,10 +219,16 @@ impl Conversation {
                     return Poll::Ready(Ok(Next::Answer(self.taken(consumed, len))));
                 }
                 Event::Failed { status, .. } => return Poll::Ready(Ok(Next::Failed(status))),
-                Event::Retry { .. } => return Poll::Ready(Ok(Next::Retry)),
+                Event::Retry { .. } => return self.retry(),
                 Event::End { .. } => return Poll::Ready(Ok(Next::End)),
             }
         }
+    }
+
+    /// The request is put into a queue once more, and counted then.
+    fn retry(&mut self) -> Poll<Result<Next, Broken>> {
+        self.counted.forget();
+        Poll::Ready(Ok(Next::Retry))
     }
 
     /// Waits for the next event.

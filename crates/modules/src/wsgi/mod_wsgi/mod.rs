@@ -12,6 +12,7 @@ mod alias;
 mod body;
 mod companion;
 mod conversation;
+mod counts;
 mod daemon;
 mod environ;
 mod lane;
@@ -24,6 +25,7 @@ mod runtime;
 mod script;
 mod setters;
 mod start;
+mod status_part;
 mod target;
 mod trusted;
 mod words;
@@ -37,6 +39,7 @@ use server::merge::{Outermost, Overlay, Own, Prepend, Replace, Setting};
 use server::module::Module;
 
 use crate::aaa::provider::{AUTHN, AUTHZ, AuthnProvider, AuthzProvider};
+use crate::generators::mod_status::part::{self, PartProvider};
 use alias::ScriptAlias;
 use daemon::DaemonGroup;
 use python::{InterpreterSection, Python};
@@ -129,6 +132,8 @@ impl Module for Wsgi {
     const DIRECTIVES: &'static [Row<Wsgi>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.share(counts::share);
+        hooks.provider::<PartProvider>(part::GROUP, "wsgi", &status_part::Groups);
         hooks
             .on(
                 Phase::TranslateName,

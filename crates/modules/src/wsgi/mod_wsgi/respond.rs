@@ -12,9 +12,10 @@ use wire::table::Overlap;
 use wire::wsgi::{ResponseHead, WsgiFault, write_head};
 
 use super::body::{Beginning, Output, Unread, beginning};
-use super::conversation::{Broken, Conversation, Next, Waits, parsed};
+use super::conversation::{Broken, Conversation, Next, parsed};
+use super::counts::Counted;
 use super::environ::{self, About};
-use super::runtime::{self, Group, Runtime, Unavailable};
+use super::runtime::{self, Group, Runtime, Unavailable, Waits};
 use super::script::Selector;
 use super::target::{Target, check_request, check_script, refuse};
 use super::{Wsgi, access};
@@ -61,7 +62,7 @@ async fn respond(
     if bound.dir.dispatch.is_set() {
         access::dispatch(bound, request, &mut target).await?;
     }
-    let handle = bound.server.runtime.0.0.clone();
+    let handle = bound.server.runtime.0.clone();
     let Some(runtime) = handle.get() else {
         return Err(refuse(request, 500, "Only a running server runs applications"));
     };
@@ -183,6 +184,7 @@ pub(super) async fn open(
     application: &[u8],
     head: &[u8],
 ) -> Result<Conversation, Unavailable> {
+    let counted = Counted::new(group.counts);
     let (link, taken) = group.send(request, &runtime.line, application, head).await?;
     let timeout = request.host.core.timeout();
     // Embedded mode has no limit but that some process takes the request.
@@ -192,7 +194,7 @@ pub(super) async fn open(
         waits = Waits { queue: group.limits.queued, piece: Some(piece) };
     }
     let rest = head.get(taken..).unwrap_or_default();
-    Ok(Conversation::new(request, (link, rest), waits, HEAD_BYTES))
+    Ok(Conversation::new(request, (link, rest), waits, HEAD_BYTES, counted))
 }
 
 /// Logs why a request can't be given to a worker; returns the status.

@@ -13,6 +13,7 @@ use mpm::companion::Channel;
 use server::request::Request;
 
 use super::Wsgi;
+use super::counts::{self, Counts, State};
 use super::daemon::DaemonGroup;
 use super::lane::{self, Lane, Offer};
 use super::link::Link;
@@ -26,12 +27,22 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The longest field of a response, without `header-buffer-size`.
 const FIELD_BYTES: usize = 32768;
 
+/// How long a page of mod_status waits for the companion.
+const STATES_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// How often a queue is asked for again whose workers are gone.
 const ATTEMPTS: usize = 3;
 
 /// What runs applications, which all hosts share.
 #[derive(Clone, Debug, Default)]
-pub struct Handle(pub(super) Arc<OnceLock<Runtime>>);
+pub struct Handle(pub(super) Arc<(OnceLock<Runtime>, OnceLock<counts::All>)>);
+
+impl Handle {
+    /// What runs them; `None` before the server runs.
+    pub(super) fn get(&self) -> Option<&Runtime> {
+        self.0.0.get()
+    }
+}
 
 /// All process groups.
 #[derive(Debug)]
@@ -53,6 +64,8 @@ pub(super) struct Group {
     pub host: Option<Vec<u8>>,
     /// What its options allow requests.
     pub limits: Limits,
+    /// What is counted of its requests.
+    pub counts: Option<Counts>,
     queues: Mutex<HashMap<Vec<u8>, Arc<Channel>>>,
 }
 
@@ -70,6 +83,15 @@ pub(super) struct Limits {
     pub piece: Option<Duration>,
     /// `header-buffer-size`: the longest field of a response; in embedded mode there is no limit.
     pub field_bytes: Option<usize>,
+}
+
+/// The longest waits for a worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    /// Until it takes the request.
+    pub queue: Option<Duration>,
+    /// For each piece; `None` in embedded mode.
+    pub piece: Option<Duration>,
 }
 
 impl Limits {
@@ -115,7 +137,12 @@ pub(super) enum Unavailable {
 
 /// What runs the applications of a request's server.
 pub(super) fn of(request: &Request) -> Option<&Runtime> {
-    request.server_of::<Wsgi>()?.runtime.0.0.get()
+    request.server_of::<Wsgi>()?.runtime.0.get()
+}
+
+/// The same, for longer than the request is lent.
+pub(super) fn handle_of(request: &Request) -> Option<Handle> {
+    Some(request.server_of::<Wsgi>()?.runtime.0.clone())
 }
 
 impl Runtime {
@@ -123,13 +150,26 @@ impl Runtime {
     pub fn find(&self, name: &[u8]) -> Option<&Group> {
         self.groups.iter().find(|group| group.name() == name)
     }
+
+    /// What the companion knows of all groups, in their order; nothing if it does not answer soon.
+    pub async fn states(&self) -> Vec<State> {
+        let Ok(reply) = self.line.ask(&counts::STATES) else { return Vec::new() };
+        let answer = rt::receive(reply, counts::STATES_BYTES, STATES_TIMEOUT).await;
+        let text = String::from_utf8(answer.unwrap_or_default()).unwrap_or_default();
+        text.lines().map_while(State::read).collect()
+    }
 }
 
 impl Group {
     /// A group without queues.
-    pub fn new(index: u32, daemon: Option<Arc<DaemonGroup>>, host: Option<Vec<u8>>) -> Group {
+    pub fn new(
+        index: u32,
+        daemon: Option<Arc<DaemonGroup>>,
+        host: Option<Vec<u8>>,
+        counts: Option<Counts>,
+    ) -> Group {
         let limits = Limits::of(daemon.as_deref());
-        Group { index, daemon, host, limits, queues: Mutex::default() }
+        Group { index, daemon, host, limits, counts, queues: Mutex::default() }
     }
 
     /// Its name; empty for embedded mode.

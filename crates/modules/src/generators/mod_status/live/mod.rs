@@ -11,7 +11,7 @@ use server::hooks::{Bound, Step};
 use server::request::Request;
 use wire::{Method, MethodSet};
 
-use super::Status;
+use super::{Status, part};
 
 /// The policy: load the page's own files and request its own data.
 const POLICY: &[u8] = b"default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -59,12 +59,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step
     let query = request.query().unwrap_or_default().to_vec();
     let word = query.split(|byte| *byte == b'&').next().unwrap_or_default();
     if word == b"json" {
-        request.engine.publish();
-        let body = json::write(request);
-        request.response.content_type = Some(b"application/json".to_vec());
-        request.response.headers_out.set(b"Cache-Control", b"no-store");
-        request.response.body = Body::from(body);
-        return Step::OK;
+        return part::after_asking(request, make_data);
     }
     // Any other query selects the page, as `?notable` does in Apache.
     let named = ASSETS.iter().find(|asset| asset.query == word);
@@ -79,6 +74,16 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step
         request.response.headers_out.set(name, value);
     }
     request.response.body = Body::from(asset.bytes.to_vec());
+    Step::OK
+}
+
+/// Responds with the page's data.
+fn make_data(request: &mut Request) -> Step<'_> {
+    request.engine.publish();
+    let body = json::write(request);
+    request.response.content_type = Some(b"application/json".to_vec());
+    request.response.headers_out.set(b"Cache-Control", b"no-store");
+    request.response.body = Body::from(body);
     Step::OK
 }
 

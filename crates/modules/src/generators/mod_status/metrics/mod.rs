@@ -22,6 +22,10 @@ pub use exposition::{Exposition, Kind, Labels, seconds};
 
 /// Responds to a scrape.
 pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
+    part::after_asking(request, make)
+}
+
+fn make(request: &mut Request) -> Step<'_> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.response.allowed = get;
     if request.head.method != Method::GET {

@@ -1,13 +1,15 @@
 //! The companion that starts and watches the processes of applications.
 //!
 //! A child asks it for the queue of an application group: four bytes with the number of the process
-//! group, and the name. The answer has the sending end of the queue, or says why there is none.
+//! group, and the name. The answer has the sending end of the queue, or says why there is none. For
+//! pages of mod_status it asks for the states of all groups.
 
 mod pool;
 mod process;
 mod settings;
 mod slots;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,6 +27,7 @@ use server::log::Level;
 use server::module::Module;
 
 use super::Wsgi;
+use super::counts::{REASONS, Reason, STATES, State};
 use super::daemon::DaemonGroup;
 use super::python::{InterpreterSection, Python};
 use pool::Pool;
@@ -91,7 +94,9 @@ pub(super) fn run(plan: &Plan, line: &Line, counts: ProgramCounts) -> i32 {
     }
     let (pools, leaving) = (HashMap::new(), Vec::new());
     let extension = extension();
-    let mut broker = Broker { plan, line, epoll, pools, leaving, extension, next: 0, counts };
+    let tally = Tally::of(plan.groups.len());
+    let mut broker =
+        Broker { plan, line, epoll, pools, leaving, extension, next: 0, counts, tally };
     broker.start_imports();
     while broker.turn() {}
     broker.end();
@@ -111,6 +116,25 @@ struct Broker<'p> {
     /// The next identifier of a pool or process for epoll.
     next: u64,
     counts: ProgramCounts,
+    tally: Tally,
+}
+
+/// The processes that were replaced, by group and reason.
+struct Tally(Vec<[Cell<u64>; REASONS.len()]>);
+
+impl Tally {
+    fn of(groups: usize) -> Tally {
+        Tally((0..groups).map(|_| Default::default()).collect())
+    }
+
+    /// Counts a process of a group.
+    fn count(&self, group: usize, reason: Reason) {
+        let place = REASONS.iter().position(|(known, _)| *known == reason);
+        let cell = place.and_then(|place| self.0.get(group)?.get(place));
+        if let Some(cell) = cell {
+            cell.set(cell.get() + 1);
+        }
+    }
 }
 
 /// What a pool needs of the companion while it works.
@@ -120,6 +144,7 @@ struct Tools<'b> {
     extension: Option<&'b OwnedFd>,
     next: &'b mut u64,
     counts: &'b ProgramCounts,
+    tally: &'b Tally,
 }
 
 impl Plan {
@@ -147,6 +172,7 @@ impl Broker<'_> {
             extension: self.extension.as_ref(),
             next: &mut self.next,
             counts: &self.counts,
+            tally: &self.tally,
         };
         (self.pools.values_mut().chain(&mut self.leaving), tools)
     }
@@ -249,6 +275,9 @@ impl Broker<'_> {
 
     fn answer(&mut self, question: Question) {
         let message = question.message.clone();
+        if message == STATES {
+            return question.answer(&[self.states().as_bytes()]);
+        }
         let Some((number, application)) = message.split_first_chunk::<4>() else { return };
         let index = usize::try_from(u32::from_le_bytes(*number)).unwrap_or(usize::MAX);
         if index >= self.plan.groups.len() || application.len() > NAME_BYTES {
@@ -264,10 +293,27 @@ impl Broker<'_> {
             extension: self.extension.as_ref(),
             next: &mut self.next,
             counts: &self.counts,
+            tally: &self.tally,
         };
         if let Some(pool) = self.pools.get_mut(&(index, application.to_vec())) {
             pool.answer(&mut tools, question);
         }
+    }
+
+    /// The states of all groups, a line each.
+    fn states(&self) -> String {
+        let mut states = vec![State::default(); self.plan.groups.len()];
+        for pool in self.pools.values().chain(&self.leaving) {
+            pool.add_to(&mut states, self.plan);
+        }
+        let mut out = String::new();
+        for (state, replaced) in states.iter_mut().zip(&self.tally.0) {
+            for (count, cell) in state.replaced.iter_mut().zip(replaced) {
+                *count = cell.get();
+            }
+            state.write(&mut out);
+        }
+        out
     }
 
     /// The line has ended: no process is left that could ask.

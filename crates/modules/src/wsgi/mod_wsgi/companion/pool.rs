@@ -1,6 +1,7 @@
 //! The processes of an application group, and the queue that they share.
 
 mod size;
+mod state;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,6 +18,7 @@ use size::GROW_AFTER;
 use super::process::{Process, Report, Start, State};
 use super::slots::{Notice, Slots};
 use super::{GroupPlan, Tools};
+use crate::wsgi::mod_wsgi::counts::Reason;
 use crate::wsgi::mod_wsgi::runtime::{BACKLOG, SOCKETS};
 
 /// A process that dies sooner than this is started again after a pause.
@@ -313,11 +315,15 @@ impl Pool {
             }
             Report::Retire(reason) if process.state != State::Draining => {
                 process.state = State::Retiring;
+                tools.tally.count(self.index, Reason::of(&reason));
                 let text = format!("mod_wsgi (pid={pid}): {reason} in process {name}; replaced.");
                 tools.plan.log(Level::Info, &text);
                 self.fill(tools);
             }
             Report::Drains(reason) => {
+                if matches!(process.state, State::Starting | State::Ready) {
+                    tools.tally.count(self.index, Reason::of(&reason));
+                }
                 process.state = State::Draining;
                 process.kill_at = Some(Instant::now() + drain);
                 let text = format!("mod_wsgi (pid={pid}): {reason} in process {name}; stopping.");
@@ -350,6 +356,8 @@ impl Pool {
             return;
         }
         if matches!(process.state, State::Starting | State::Ready) {
+            let reason = if process.is_deadlocked { Reason::Deadlock } else { Reason::Death };
+            tools.tally.count(self.index, reason);
             let is_quick = process.started.elapsed() < QUICK_DEATH;
             self.quick_deaths = if is_quick { self.quick_deaths + 1 } else { 0 };
             let (pid, name) = (process.pid(), self.name(tools));

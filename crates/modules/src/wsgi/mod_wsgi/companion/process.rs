@@ -67,6 +67,8 @@ pub(super) struct Process {
     /// When it last answered, and whether it is asked.
     pub answered: Instant,
     pub is_asked: bool,
+    /// Whether it is killed because it has not answered.
+    pub is_deadlocked: bool,
     /// When to ask it again; `None` if it never is.
     pub next_check: Option<Instant>,
     /// When to kill it.
@@ -166,6 +168,7 @@ impl Process {
             state: State::Starting,
             answered: now,
             is_asked: false,
+            is_deadlocked: false,
             next_check: group.deadlock_timeout().map(|limit| now + limit),
             kill_at: None,
         };

@@ -127,7 +127,17 @@ impl Slots {
 
     /// Whether requests wait.
     pub fn is_waiting(&self) -> bool {
-        self.region.queued() > 0
+        self.waiting() > 0
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.region.queued()
+    }
+
+    /// How many threads have a request.
+    pub fn busy(&self) -> usize {
+        self.region.busy()
     }
 
     /// Has loops tell again that requests wait.

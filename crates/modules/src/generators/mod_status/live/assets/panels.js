@@ -247,6 +247,19 @@ function showCompanions(now) {
   }));
 }
 
+// Where no Python application is configured there is no such card.
+function showPython(now) {
+  const groups = now.sample.python || [];
+  document.getElementById("python-card").hidden = groups.length === 0;
+  document.querySelector("#python tbody").replaceChildren(...groups.map((one) => {
+    const replaced = Object.entries(one.replaced).filter(([, count]) => count > 0);
+    const mean = one.requests ? `${(one.time_us / one.requests / 1000).toFixed(1)} ms` : "–";
+    const cells = [one.name, one.processes, one.threads, one.busy ?? "–", one.waiting, mean,
+      one.requests, one.refused, replaced.map(([reason, count]) => `${reason} ${count}`).join(", ")];
+    return element("tr", "", ...cells.map((text) => element("td", "", `${text}`)));
+  }));
+}
+
 function showGenerations(now) {
   const { sample } = now;
   const all = new Map();
@@ -323,6 +336,7 @@ function showAll(model) {
   showHosts(now);
   showWorkers(now);
   showCompanions(now);
+  showPython(now);
   showGenerations(now);
   showCounters(now);
 }

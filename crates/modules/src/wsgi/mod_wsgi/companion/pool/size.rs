@@ -82,6 +82,7 @@ impl Pool {
                      process {name}."
                 );
                 tools.plan.log(Level::Error, &text);
+                process.is_deadlocked = true;
                 process.kill();
                 process.next_check = Some(now + limit);
             } else {
