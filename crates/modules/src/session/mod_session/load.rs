@@ -116,6 +116,15 @@ async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shar
 
 fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {
     let values: Shared = Rc::new(values.into());
-    request.keep(LentSession(Rc::new(Loaded { name, values: values.clone() })));
+    let loaded: Rc<dyn Any> = Rc::new(Loaded { name, values: values.clone() });
+    request.keep(LentSession(loaded.clone()));
+    if request.main.is_some() {
+        // Apache keeps sessions with the main request.
+        request.change_main(Box::new(move |main| {
+            if main.kept::<LentSession>().is_none() {
+                main.keep(LentSession(loaded));
+            }
+        }));
+    }
     values
 }
