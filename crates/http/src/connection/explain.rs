@@ -39,7 +39,7 @@ pub struct OverHttp2 {
     pub pushes: Vec<Vec<u8>>,
 }
 
-/// Whether a connection to a host can become one of HTTP/2, from its first byte or by its handshake.
+/// Whether a host's connections can be of HTTP/2, from their first byte or by their handshake.
 pub fn speaks_http2(host: &Host, is_tls: bool) -> bool {
     if is_tls { h2::is_offered(host) } else { h2::is_direct(host, false) }
 }
@@ -112,17 +112,17 @@ pub async fn explain(
     let framing = respond::finish_headers(&mut request, may_keep || is_http2).await;
     let mut head = Vec::new();
     respond::write_head(&request, framing, &mut head);
-    let http2 = is_http2.then(|| {
-        let interim = connection.info.interim.take().into_vec();
-        let pushes = h2::pushes(&request, &interim, &head);
-        head = h2::without_connection(&head);
-        OverHttp2 {
-            interim,
-            sends_interim: h2::has_early_hints(h2::host_of(&service.server, &connection.info)),
-            pushes,
-        }
-    });
+    let http2 = is_http2.then(|| preceding(connection, &request, &mut head));
     Some(Explained { request, framing, head, http2 })
+}
+
+/// What precedes a response, whose head becomes that of HTTP/2.
+fn preceding(connection: &Connection, request: &Request, head: &mut Vec<u8>) -> OverHttp2 {
+    let host = h2::host_of(&connection.engine.server, &connection.info);
+    let interim = connection.info.interim.take().into_vec();
+    let pushes = h2::pushes(request, &interim, head);
+    *head = h2::without_connection(head);
+    OverHttp2 { interim, sends_interim: h2::has_early_hints(host), pushes }
 }
 
 /// Turns the head of HTTP/1 into that of the same request over HTTP/2.

@@ -110,8 +110,8 @@ impl Session {
             let (local, host) = (target.local, &target.host);
             let name = if target.tls.is_some() { "h2" } else { "h2c" };
             return Err(format!(
-                "{local} does not speak HTTP/2 with {host}: Protocols there does not list {name}, or \
-                 mod_http2 is off"
+                "{local} does not speak HTTP/2 with {host}: Protocols there does not list {name}, \
+                 or mod_http2 is off"
             ));
         }
         self.ask(target).await.ok_or_else(|| "the request is not complete".to_owned())
