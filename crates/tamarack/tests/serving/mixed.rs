@@ -15,7 +15,7 @@ const LARGE: usize = 40_000_000;
 /// Bytes that a proxy reads at once, with the head of a response.
 const READ: usize = 16 * 1024;
 /// How long a backend dawdles: longer than `timeout`.
-const DAWDLES: Duration = Duration::from_millis(2500);
+const DAWDLES: Duration = Duration::from_secs(5);
 /// How many fields of an interim response make it longer than the buffers of sockets.
 const FIELDS: usize = 80;
 /// How many members redirect to each other.
