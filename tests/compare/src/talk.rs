@@ -139,17 +139,9 @@ impl Talk<'_> {
                 [one, other] => one.is_like(other),
                 _ => true,
             });
-            let mut lines = self.exchange(group);
-            // The connection may have ended silently after the previous response.
-            let is_unheard = |side: &Vec<Vec<String>>| {
-                side.first().and_then(|lines| lines.first()).is_some_and(|line| line == NO_ANSWER)
-            };
-            if lines.iter().any(is_unheard) {
-                self.hang_up();
-                lines = self.exchange(group);
-                // One side has the requests in its logs twice.
-                is_repeated = true;
-            }
+            let (lines, was_unheard) = self.exchange_again(group);
+            // One side may have the requests in its logs twice.
+            is_repeated |= was_unheard;
             if lines.first().is_some_and(|apache| apache.iter().any(|lines| is_late(lines))) {
                 // What it does not say is no evidence about Tamarack.
                 return (verdict, false);
@@ -202,6 +194,20 @@ impl Talk<'_> {
         verdict.logs = if is_repeated { None } else { self.logs(case) };
         let has_all_lines = !is_repeated && verdict.logs.is_none();
         (verdict, has_all_lines)
+    }
+
+    /// What both sides respond to requests, which are sent again if the connection had ended
+    /// silently after the previous response; with whether they were.
+    fn exchange_again(&mut self, group: &[Request]) -> (Vec<Vec<Vec<String>>>, bool) {
+        let lines = self.exchange(group);
+        let is_unheard = |side: &Vec<Vec<String>>| {
+            side.first().and_then(|lines| lines.first()).is_some_and(|line| line == NO_ANSWER)
+        };
+        if !lines.iter().any(is_unheard) {
+            return (lines, false);
+        }
+        self.hang_up();
+        (self.exchange(group), true)
     }
 
     /// The line that allows a difference, because of the site itself or of others.

@@ -168,6 +168,7 @@ fn target(connection: &Connection, block: &Block, place: &Place) -> Result<Targe
         peer: SocketAddr::new(from.parse().map_err(|_| "an address")?, CLIENT_PORT),
         local,
         tls: is_tls.then_some(protocol),
+        http2: false,
         host: value("sni").filter(|name| name != "none").unwrap_or_default(),
         sent,
     })

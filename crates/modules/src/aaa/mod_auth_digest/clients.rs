@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(one.count(11_000_100, u64::MAX), Counted::TooOften);
         let two = Client::new().unwrap();
         assert!(!two.use_once(1));
-        let last = (0..9).map(|_| next_once()).last().flatten();
+        let last = std::iter::repeat_with(next_once).take(9).last().flatten();
         assert_eq!(last, Some(9));
         assert!(two.use_once(5) && !two.use_once(4) && !two.use_once(5) && !two.use_once(0));
         assert!(two.use_once(9) && !two.use_once(7) && !two.use_once(10));
