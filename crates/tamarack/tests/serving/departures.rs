@@ -61,7 +61,7 @@ fn site(mpm: &str, backends: &[Backend]) -> Site {
         }
     };
     let more = format!(
-        "{}{shape}LogLevel proxy_http:crit\n<Proxy balancer://b>\n{members}</Proxy>\n\
+        "{}{shape}LogLevel proxy:crit proxy_http:crit\n<Proxy balancer://b>\n{members}</Proxy>\n\
          ProxyPass /b/ balancer://b/\n\
          <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n",
         modules.concat()

@@ -94,6 +94,7 @@ mod start;
 mod surroundings;
 mod system_calls;
 mod tls;
+mod told;
 mod tunnels;
 mod unread;
 mod upgrade;

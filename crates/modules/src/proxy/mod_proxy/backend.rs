@@ -10,20 +10,22 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bstr::BStr;
 use rt::{Addresses, ConnectError, ConnectOptions, Remote, Stream};
 use rustix::io::Errno;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
+pub use super::place::Place;
 use super::pool::{Acquired, Pool, Slot};
 use super::scheme::Exchange;
 use super::spool::Limits;
 use super::status::Status;
 use super::target::Target;
 use super::tls::{self, Wanted};
+use super::told::Taken;
 use super::workers::Worker;
-use super::{Proxy, block, fault, log_of_server, retry, unasked};
+use super::{block, fault, log_of_server, retry, unasked};
 
 /// The addresses of backends, for all loops of the process.
 pub static ADDRESSES: LazyLock<Addresses> = LazyLock::new(Addresses::default);
@@ -42,6 +44,8 @@ pub struct Backend {
     pub(super) slot: Slot,
     /// `None` if it serves one request.
     pool: Option<Rc<Pool>>,
+    /// For the log, if that says who has the connection.
+    taken: Option<Box<Taken>>,
 }
 
 impl Backend {
@@ -67,7 +71,8 @@ impl Backend {
             if let Some((stream, slot)) = pool.take(now_ms)
                 && slot.fits(exchange, &Wanted::Plain)
             {
-                return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool) });
+                let taken = Taken::of(exchange, &options)?;
+                return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool), taken });
             }
         }
         // A large future, which few requests need.
@@ -85,23 +90,24 @@ impl Backend {
             true => pool.acquire(&handle).await,
             false => pool.make_room(&handle).await,
         };
+        let taken = if acquired.is_some() { Taken::of(exchange, &options)? } else { None };
         let wanted = tls::wanted(exchange).await;
         let mut slot = match acquired {
             Some(Acquired::Reused(stream, slot))
                 if options.may_reuse && slot.fits(exchange, &wanted) =>
             {
-                return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool) });
+                return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool), taken });
             }
             Some(Acquired::Reused(_, slot) | Acquired::Slot(slot)) => slot,
             None => {
-                let (scheme, place) = (BStr::new(&worker.target.scheme), Place::of(worker));
+                let (scheme, place) = (options.shown_name(worker), Place::of(worker));
                 let text = format_args!("{scheme}: failed to acquire connection for ({place})");
                 exchange.log_of_server(Level::Error, 941, None, text);
                 return Err(503);
             }
         };
         let began = exchange.moment_us();
-        let stream = open(exchange, &options).await?;
+        let stream = open(exchange, &options, taken.as_deref()).await?;
         let stream = match &wanted {
             Wanted::Plain => stream,
             Wanted::Tls(security) => tls::secure(exchange, stream, security, &options).await?,
@@ -113,17 +119,19 @@ impl Backend {
         slot.security = wanted.into_security();
         slot.detour = super::detour::of(exchange);
         let is_kept = options.keeps && !worker.is_generic;
-        Ok(Backend { stream, is_reused: false, slot, pool: is_kept.then_some(pool) })
+        let pool = is_kept.then_some(pool);
+        Ok(Backend { stream, is_reused: false, slot, pool, taken })
     }
 
-    /// The connection, for another protocol, with its place.
-    pub fn into_parts(self) -> (Stream, Slot) {
-        (self.stream, self.slot)
+    /// The connection, for another protocol, with what is held for as long as it is open.
+    pub fn into_parts(self) -> (Stream, impl Sized + use<>) {
+        (self.stream, (self.slot, self.taken))
     }
 
     /// Keeps the connection for another request. Its last response must have been read to the end.
     pub fn give_back(self) {
-        let Backend { stream, slot, pool, .. } = self;
+        let Backend { stream, slot, pool, taken, is_reused: _ } = self;
+        drop(taken);
         if let Some(pool) = pool {
             pool.put(stream, slot);
         }
@@ -159,6 +167,17 @@ impl<'s> Options<'s> {
     }
 }
 
+impl<'o> Options<'o> {
+    /// What messages about connections call the protocol.
+    pub(super) fn shown_name(&self, worker: &'o Worker) -> Verbatim<'o> {
+        match self.name {
+            "HTTP" => Verbatim::new(&worker.target.scheme),
+            "UWSGI" => Verbatim::new("uwsgi"),
+            name => Verbatim::new(name),
+        }
+    }
+}
+
 impl Exchange<'_> {
     /// Whether the worker may be asked: it is not stopped or disabled, and has not just failed.
     ///
@@ -168,7 +187,7 @@ impl Exchange<'_> {
         if self.worker.state.status().is_usable() {
             return Ok(());
         }
-        let scheme = BStr::new(&self.worker.target.scheme);
+        let scheme = Verbatim::new(&self.worker.target.scheme);
         let log = |level, number, text: fmt::Arguments<'_>| {
             self.log_of_server(level, number, None, text);
         };
@@ -246,15 +265,20 @@ impl Exchange<'_> {
 }
 
 /// Opens a connection to where the URL leads.
-async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stream, u16> {
+async fn open(
+    exchange: &mut Exchange<'_>,
+    options: &Options<'_>,
+    taken: Option<&Taken>,
+) -> Result<Stream, u16> {
     let place = place(exchange)?;
     let worker = exchange.worker;
     let parameters = &worker.parameters;
     let how = connect_options(exchange);
     let timeout = parameters.connection_timeout.unwrap_or_else(|| exchange.timeout());
-    let opened = match exchange.socket {
+    let socket = exchange.socket.map(|path| socket_path(exchange.request, path));
+    let opened = match &socket {
         Some(path) => {
-            let remote = Remote::Unix(socket_path(exchange.request, path));
+            let remote = Remote::Unix(path.clone());
             let end = exchange.request.engine.handle.deadline(timeout);
             Stream::connect(&remote, &how, end).await.map_err(ConnectError::from)
         }
@@ -267,11 +291,14 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
     let error = match opened {
         Ok(stream) => {
             worker.state.clear_retries();
+            if let Some(taken) = taken {
+                taken.connected(&stream, socket.as_deref(), &place);
+            }
             return Ok(stream);
         }
         Err(error) => error,
     };
-    let scheme = BStr::new(&worker.target.scheme);
+    let scheme = options.shown_name(worker);
     let errno = match &error {
         ConnectError::Unknown | ConnectError::Pool(_) => {
             return Err(fault::unknown_host(exchange.request, &place.host));
@@ -279,9 +306,8 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
         ConnectError::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => Errno::TIMEDOUT,
         ConnectError::Io(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),
     };
-    match exchange.socket {
+    match &socket {
         Some(path) => {
-            let path = socket_path(exchange.request, path);
             let path = path.display();
             let text = format_args!(
                 "{scheme}: attempt to connect to Unix domain socket {path} ({place}) failed"
@@ -337,45 +363,12 @@ pub async fn connect_to(worker: &Worker, timeout: Duration) -> std::io::Result<S
 }
 
 /// A relative path is one below `DefaultRuntimeDir`.
-fn socket_path(request: &Request, path: &[u8]) -> PathBuf {
+pub(super) fn socket_path(request: &Request, path: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
     let server = &request.engine.server;
     let folder = server.main().core.globals.0.runtime_dir.get();
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
-}
-
-/// Where a connection leads.
-pub struct Place<'a> {
-    /// A name or an address.
-    pub host: Cow<'a, [u8]>,
-    /// The port.
-    pub port: u16,
-}
-
-impl Place<'static> {
-    /// Parses `host:port`, in which an IPv6 address is in brackets. Of a port that is too large the
-    /// lower bits count.
-    pub fn parse(text: &[u8]) -> Option<Place<'static>> {
-        let (host, port) = super::target::host_and_port(text)?;
-        let port = port.filter(|_| !host.is_empty())?;
-        Some(Place { host: Cow::Owned(host.to_vec()), port: port as u16 })
-    }
-}
-
-impl<'a> Place<'a> {
-    /// Where the connections of a worker lead.
-    pub fn of(worker: &'a Worker) -> Place<'a> {
-        let default = worker.scheme.map_or(0, |scheme| scheme.default_port());
-        let port = worker.target.port.and_then(|port| u16::try_from(port).ok());
-        Place { host: Cow::Borrowed(&worker.target.host), port: port.unwrap_or(default) }
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", BStr::new(&self.host), self.port)
-    }
 }
 
 /// Where the exchange's connection leads: to the worker, or for a worker of any URL where the URL
@@ -390,8 +383,8 @@ pub fn place<'a>(exchange: &mut Exchange<'a>) -> Result<Place<'a>, u16> {
     }
     let target = Target::parse(exchange.url);
     let target = target.map_err(|_| {
-        let why = format!("URI cannot be parsed: {}", BStr::new(exchange.url));
-        fault::answer::<Proxy>(exchange.request, 400, &why)
+        let why = [b"URI cannot be parsed: ", exchange.url].concat();
+        fault::answer(exchange.request, 400, why)
     })?;
     let scheme = exchange.bound.server.workers.0.scheme(&target.scheme);
     let default = scheme.map_or(80, |scheme| scheme.default_port());

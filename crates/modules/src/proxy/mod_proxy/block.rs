@@ -44,7 +44,7 @@ pub fn check(
             }
             (false, None) => continue,
         }
-        return Err(fault::answer::<Proxy>(request, 403, "Connect to remote machine blocked"));
+        return Err(fault::answer(request, 403, "Connect to remote machine blocked"));
     }
     Ok(())
 }

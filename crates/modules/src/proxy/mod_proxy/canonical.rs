@@ -2,8 +2,9 @@
 //!
 //! Source: `ap_proxy_canonenc_ex`, `ap_proxy_canon_netloc` (proxy_util.c).
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 use server::core::EncodedSlashes;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::module::Module;
 use server::request::Request;
@@ -27,12 +28,12 @@ pub fn parse<'u, M: Module>(
             return Ok(parts);
         }
         Ok(_) => "Invalid host/port".to_owned(),
-        Err(why) => match unknown_host::<M>(request, url) {
+        Err(why) => match unknown_host(request, url) {
             Some(status) => return Err(status),
             None => why,
         },
     };
-    let shown = BStr::new(url);
+    let shown = Verbatim::new(url);
     request.log::<M>(Level::Error, number, format_args!("error parsing URL {shown}: {why}"));
     Err(400)
 }
@@ -40,21 +41,20 @@ pub fn parse<'u, M: Module>(
 /// The response for a port that is no number. Apache takes the authority, which it then ends only
 /// at a slash, for an IPv6 address, and writes brackets around it: for a host's name that no name
 /// server knows, or, if a query is in the brackets, for nothing that can be parsed.
-fn unknown_host<M: Module>(request: &mut Request, url: &[u8]) -> Option<u16> {
+fn unknown_host(request: &mut Request, url: &[u8]) -> Option<u16> {
     let (scheme, rest) = split_at_text(url, b"://")?;
     let authority = rest.split_str("/").next().unwrap_or_default();
     if !authority.contains(&b':') || authority.starts_with(b"[") {
         return None;
     }
-    let (scheme, authority) = (BStr::new(scheme), BStr::new(authority));
     Some(match authority.find_byteset(b"?#") {
         Some(_) => {
-            let why = format!("URI cannot be parsed: {scheme}://[{authority}]/");
-            fault::answer::<M>(request, 400, &why)
+            let why = [b"URI cannot be parsed: ", scheme, b"://[", authority, b"]/"].concat();
+            fault::answer(request, 400, why)
         }
         None => {
-            let why = format!("DNS lookup failure for: {authority}");
-            fault::answer::<M>(request, 500, &why)
+            let why = [b"DNS lookup failure for: ", authority].concat();
+            fault::answer(request, 500, why)
         }
     })
 }

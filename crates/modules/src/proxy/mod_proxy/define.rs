@@ -4,11 +4,14 @@
 //! `ap_proxy_define_balancer`.
 
 use server::directive::{Fault, Set};
+use server::errorlog::Verbatim;
+use server::log::Level;
 
 use super::mapping::Words;
 use super::setters::Here;
 use super::status::Status;
 use super::target::{Target, without_socket};
+use super::told::Line;
 use super::workers::{Kind, balancer_name, best};
 use super::{balancer, worker};
 use crate::proxy::mod_proxy_hcheck::{self, ProxyHcheck};
@@ -49,6 +52,8 @@ pub struct Definitions {
     pub workers: Vec<Definition>,
     /// Balancers.
     pub balancers: Vec<BalancerDefinition>,
+    /// What the log says of how they were defined.
+    pub lines: Vec<Line>,
 }
 
 /// What a URL of a directive names, by its place in [`Definitions`].
@@ -110,7 +115,10 @@ pub(super) fn for_mapping(
     let text = "ProxyPass|ProxyPassMatch uses an invalid \"unix:\" URL";
     let real = without_socket(url).ok_or(text)?;
     if let Some(place) = cx.server().definitions.0.find(&real, kind) {
-        ignore(cx, Named::Worker(place), words, "AH01146");
+        let shared = cx.server().definitions.0.workers.get(place);
+        let shared = shared.map(|worker| worker.name.clone()).unwrap_or_default();
+        note_sharing(cx, 1145, &shared, &real);
+        ignore_words(cx, &shared, words, "AH01146");
         return Ok(());
     }
     let place = define_worker(cx, url, is_pattern).map_err(fault)?;
@@ -135,6 +143,7 @@ pub(super) fn member(cx: &mut Here<'_, '_>, balancer: &[u8], url: &[u8], words: 
     let known = members(cx);
     if let Some(shared) = find(&known, &real, Kind::Any).and_then(|at| known.get(at)) {
         let name = shared.name.clone();
+        note_sharing(cx, 1149, &name, &real);
         ignore_words(cx, &name, words, "AH01150");
         return Ok(());
     }
@@ -146,7 +155,13 @@ pub(super) fn member(cx: &mut Here<'_, '_>, balancer: &[u8], url: &[u8], words: 
         let set = set_worker(&mut new.parameters, checks.as_ref(), key, value);
         set.map_err(|text| fault(text.into_owned()))?;
     }
-    if let Some(balancer) = cx.server().definitions.0.balancers.get_mut(place) {
+    let definitions = &mut cx.server().definitions.0;
+    if let Some(balancer) = definitions.balancers.get_mut(place) {
+        let (name, of) = (Verbatim::new(&new.name), Verbatim::new(&balancer.name));
+        for (number, what) in [(1147, "Defining"), (1148, "Defined")] {
+            let text = format!("{what} worker '{name}' for balancer '{of}'");
+            definitions.lines.push(Line { level: Level::Debug, number, text });
+        }
         balancer.members.push(new);
     }
     Ok(())
@@ -268,14 +283,14 @@ fn copy_settings(cx: &mut Here<'_, '_>, parameters: &mut worker::Parameters) {
     parameters.receive_buffer = settings.receive_buffer.get().copied();
 }
 
-/// Warns that words have no effect, since the worker is shared.
-fn ignore(cx: &mut Here<'_, '_>, named: Named, words: &Words, number: &str) {
-    let Named::Worker(place) = named else { return };
-    let worker = cx.server().definitions.0.workers.get(place);
-    let name = worker.map(|worker| worker.name.clone()).unwrap_or_default();
-    ignore_words(cx, &name, words, number);
+/// Notes that a URL has the worker of another one.
+fn note_sharing(cx: &mut Here<'_, '_>, number: u32, shared: &[u8], url: &[u8]) {
+    let (shared, url) = (Verbatim::new(shared), Verbatim::new(url));
+    let text = format!("Sharing worker '{shared}' instead of creating new worker '{url}'");
+    cx.server().definitions.0.lines.push(Line { level: Level::Info, number, text });
 }
 
+/// Warns that words have no effect, since the worker is shared.
 fn ignore_words(cx: &mut Here<'_, '_>, name: &[u8], words: &Words, number: &str) {
     for (key, value) in words {
         let (key, value, name) =

@@ -1,9 +1,7 @@
 //! Error responses of a proxy. Source: `ap_proxyerror`.
 
-use bstr::BStr;
 use server::errorlog::Verbatim;
 use server::log::Level;
-use server::module::Module;
 use server::request::Request;
 
 use super::Proxy;
@@ -11,24 +9,26 @@ use super::backend::Options;
 use super::scheme::Exchange;
 
 /// Prepares the response that a proxy gives if it could not forward a request; returns its status.
-pub fn answer<M: Module>(request: &mut Request, status: u16, why: &str) -> u16 {
+pub fn answer(request: &mut Request, status: u16, why: impl AsRef<[u8]>) -> u16 {
+    let why = why.as_ref();
     let mut notes = b"The proxy server could not handle the request".to_vec();
     notes.extend_from_slice(b"<p>Reason: <strong>");
-    wire::escape::html(&mut notes, why.as_bytes());
+    wire::escape::html(&mut notes, why);
     notes.extend_from_slice(b"</strong></p>");
     request.notes.set(b"error-notes", &notes);
     // The notes are shown whatever the status.
     request.notes.set(b"verbose-error-to", b"*");
     request.response.status_line = Some(format!("{status} Proxy Error").into_bytes());
     let uri = Verbatim::new(&request.resource.uri);
-    request.log_as(M::FILE, Level::Error, 898, format_args!("{why} returned by {uri}"));
+    let why = Verbatim::new(why);
+    request.log::<Proxy>(Level::Error, 898, format_args!("{why} returned by {uri}"));
     status
 }
 
 /// The name server does not know a host.
 pub(super) fn unknown_host(request: &mut Request, host: &[u8]) -> u16 {
-    let why = format!("DNS lookup failure for: {}", BStr::new(host));
-    answer::<Proxy>(request, 500, &why)
+    let why = [b"DNS lookup failure for: ", host].concat();
+    answer(request, 500, &why)
 }
 
 /// Marks the worker as failed, and logs that there is no connection to `host`; returns the status

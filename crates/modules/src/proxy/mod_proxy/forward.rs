@@ -117,7 +117,7 @@ fn count_down(proxy: Bound<'_, Proxy>, request: &mut Request) -> Result<(), Verd
 }
 
 fn failed(request: &mut Request, why: &str) -> Verdict {
-    Verdict::Status(fault::answer::<Proxy>(request, 400, why))
+    Verdict::Status(fault::answer(request, 400, why))
 }
 
 /// `TraceEnable`

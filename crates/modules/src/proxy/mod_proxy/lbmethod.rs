@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
@@ -98,7 +98,7 @@ impl<'c> Choice<'c> {
             || retry::is_usable(
                 member,
                 self.now_us,
-                BStr::new("BALANCER"),
+                Verbatim::new("BALANCER"),
                 |level, number, text| {
                     log_of_server(self.request, level, number, None, text);
                 },

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 
 use super::backend::Place;
@@ -32,7 +32,7 @@ pub fn fail(worker: &Worker, now: u64) {
 pub fn is_usable(
     worker: &Worker,
     now: u64,
-    scheme: &BStr,
+    scheme: Verbatim<'_>,
     log: impl Fn(Level, u32, fmt::Arguments<'_>),
 ) -> bool {
     let state = &worker.state;

@@ -1,8 +1,8 @@
 //! Connections that carry one request and its response, up to their end: those of SCGI and uwsgi.
 //! Chunks of a request's body are not read for them (`REQUEST_CHUNKED_ERROR`).
 
-use bstr::BStr;
 use server::body::Body;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::response::{Framing, ResponseBody};
@@ -125,7 +125,7 @@ impl Single {
 /// The length of the body has to be known: chunks are not read for it.
 fn check_coding(request: &Request) -> Result<(), u16> {
     let Some(coding) = request.head.headers_in.get(b"Transfer-Encoding") else { return Ok(()) };
-    let coding = BStr::new(coding);
+    let coding = Verbatim::new(coding);
     let text = format_args!("chunked Transfer-Encoding forbidden: {coding}");
     request.log_as("http_filters.c", Level::Error, 1593, text);
     Err(411)

@@ -1,7 +1,8 @@
 //! The tunnel through a remote proxy, for connections with TLS. Source: `send_http_connect`.
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 use rt::Stream;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use wire::chars::decimal;
 
@@ -24,11 +25,11 @@ pub(super) async fn open(
     options: &Options<'_>,
 ) -> Result<Stream, u16> {
     let target = Target::parse(exchange.url).map_err(|_| 400u16)?;
-    let (host, port) = (BStr::new(&target.host), target.port_number());
+    let (host, port) = (Verbatim::new(&target.host), target.port_number());
     let place = remote.place();
     let line = format_args!(
         "CONNECT: sending the CONNECT request for {host}:{port} to the remote proxy {place} ({})",
-        BStr::new(&place.host)
+        Verbatim::new(&place.host)
     );
     exchange.log_of_server(Level::Debug, 948, None, line);
     let request = request(exchange, &target, remote);
@@ -40,7 +41,7 @@ pub(super) async fn open(
     if head.is_some_and(|head| is_granted(exchange, &head)) {
         return Ok(stream);
     }
-    let scheme = BStr::new(&target.scheme);
+    let scheme = Verbatim::new(&target.scheme);
     let line = format_args!(
         "{scheme}: attempt to connect to {host}:{port} via http CONNECT through {place} ({place}) \
          failed"
@@ -84,13 +85,13 @@ async fn read_head(exchange: &Exchange<'_>, stream: &mut Stream) -> Option<Vec<u
 
 /// Whether the response is a 200. As in Apache, what is no response is left to TLS.
 fn is_granted(exchange: &Exchange<'_>, head: &[u8]) -> bool {
-    let shown = BStr::new(head);
+    let shown = Verbatim::new(head);
     let line = format_args!("send_http_connect: response from the remote proxy: {shown}");
     exchange.log_of_server(Level::Debug, 949, None, line);
     let Some(code) = code(head) else { return true };
     let is_granted = decimal(code) == Some(200);
     if !is_granted {
-        let code = BStr::new(code);
+        let code = Verbatim::new(code);
         let line = format_args!("send_http_connect: the remote proxy returned code is '{code}'");
         exchange.log_of_server(Level::Error, 950, None, line);
     }

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use bstr::BStr;
 use rt::Stream;
 use rt::tls::{ClientConfig, TlsError};
 use rustls_pki_types::ServerName;
+use server::errorlog::Verbatim;
 use server::log::Level;
 
 use super::backend::{Options, Place, place};
@@ -120,7 +120,7 @@ pub(super) fn refuse(exchange: &Exchange<'_>, why: Option<&str>) -> u16 {
         let (server, host) = (&exchange.request.engine.server, &exchange.request.host);
         server.log_host(host, "mod_ssl.c", Level::Error, 0, format_args!("{why}"));
     }
-    let (scheme, host) = (BStr::new(scheme(exchange.url)), BStr::new(&place.host));
+    let (scheme, host) = (Verbatim::new(scheme(exchange.url)), Verbatim::new(&place.host));
     let text = format_args!("{scheme}: failed to enable ssl support for {place} ({host})");
     exchange.log_of_server(Level::Error, 961, None, text);
     500
@@ -148,10 +148,10 @@ pub(super) async fn secure(
     };
     tell(exchange, security, &error);
     let place = Place::of(exchange.worker);
-    let host = BStr::new(&place.host);
+    let host = Verbatim::new(&place.host);
     let text = format_args!("pass request body failed to {place} ({host})");
     exchange.request.log::<Proxy>(Level::Error, 1084, text);
-    let status = fault::answer::<Proxy>(exchange.request, 500, FAILED);
+    let status = fault::answer(exchange.request, 500, FAILED);
     let client = exchange.request.useragent_addr.ip();
     let text = format_args!("pass request body failed to {place} ({host}) from {client} ()");
     exchange.request.log_as(options.module, Level::Error, options.unsent, text);

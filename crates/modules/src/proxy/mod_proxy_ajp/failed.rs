@@ -20,7 +20,7 @@ pub(super) struct Log {
 impl Log {
     /// Of an exchange.
     pub fn of(exchange: &Exchange<'_>) -> Log {
-        Log { log: LateLog::of(exchange.request), place: Place::of(exchange.worker).to_string() }
+        Log { log: LateLog::of(exchange.request), place: Place::of(exchange.worker).to_text() }
     }
 
     /// Logs why a response can't be read.

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use bstr::BStr;
 use rt::{ConnectError, Stream};
 use rustix::io::Errno;
+use server::errorlog::Verbatim;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::request::Request;
@@ -30,7 +30,7 @@ pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     let known: &[IpAddr] = if exchange.remote.is_some() { &[] } else { &addresses };
     block::check(exchange.request, exchange.bound, &far.host, known)?;
     if !is_allowed(exchange.request, far.port) {
-        return Err(fault::answer::<ProxyConnect>(exchange.request, 403, BLOCKED));
+        return Err(fault::answer(exchange.request, 403, BLOCKED));
     }
     if unasked::is_unasked(exchange.request, format_args!("{hop} for CONNECT {far}")) {
         return Err(503);
@@ -87,10 +87,10 @@ fn established(banner: &[u8]) -> Vec<u8> {
 fn target(exchange: &mut Exchange<'_>) -> Result<Place<'static>, u16> {
     let url = exchange.url;
     let Some(place) = Place::parse(url) else {
-        let why = format!("URI cannot be parsed: {}", BStr::new(url));
-        return Err(fault::answer::<ProxyConnect>(exchange.request, 400, &why));
+        let why = [b"URI cannot be parsed: ", url].concat();
+        return Err(fault::answer(exchange.request, 400, why));
     };
-    let url = BStr::new(url);
+    let url = Verbatim::new(url);
     let line = format_args!("connecting {url} to {place}");
     exchange.request.log::<ProxyConnect>(Level::Debug, 1019, line);
     Ok(place)
@@ -102,7 +102,8 @@ async fn look_up(exchange: &mut Exchange<'_>, hop: &Place<'_>) -> Result<Vec<IpA
         Ok(addresses) => return Ok(addresses.to_vec()),
         Err(error) => error,
     };
-    let line = format_args!("failed to resolve hostname '{host}'");
+    let shown = Verbatim::new(&hop.host);
+    let line = format_args!("failed to resolve hostname '{shown}'");
     match error {
         ConnectError::Io(error) => {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
@@ -110,8 +111,8 @@ async fn look_up(exchange: &mut Exchange<'_>, hop: &Place<'_>) -> Result<Vec<IpA
         }
         _ => exchange.request.log::<ProxyConnect>(Level::Error, 2327, line),
     }
-    let why = format!("DNS lookup failure for: {host}");
-    Err(fault::answer::<ProxyConnect>(exchange.request, 502, &why))
+    let why = [b"DNS lookup failure for: ", &hop.host[..]].concat();
+    Err(fault::answer(exchange.request, 502, why))
 }
 
 fn is_allowed(request: &Request, port: u16) -> bool {
@@ -127,7 +128,7 @@ async fn open(
 ) -> Option<Stream> {
     let how = backend::connect_options(exchange);
     let timeout = exchange.timeout();
-    let host = BStr::new(&hop.host);
+    let host = Verbatim::new(&hop.host);
     let last = addresses.len().saturating_sub(1);
     for (at, address) in addresses.iter().enumerate() {
         let (to, end) =

@@ -3,7 +3,7 @@
 use server::request::{Proxied, Request};
 use wire::ftp::is_clean;
 
-use super::{ProxyFtp, client};
+use super::client;
 use crate::aaa::mod_auth_basic;
 use crate::proxy::mod_proxy::fault;
 use crate::proxy::mod_proxy::parts::Parts;
@@ -54,10 +54,9 @@ impl Asked {
         let (path, suffix) = path.split_at(semicolon);
         let suffix = suffix.get(1..).unwrap_or_default();
         let (kind, lists) = kind(suffix).map_err(|()| {
-            let suffix = bstr::BStr::new(suffix);
-            let why =
-                format!("ftp proxy supports only types 'a', 'i', or 'e': \"{suffix}\" is invalid.");
-            fault::answer::<ProxyFtp>(exchange.request, 400, &why)
+            let before = b"ftp proxy supports only types 'a', 'i', or 'e': \"";
+            let why = [before, suffix, b"\" is invalid."].concat();
+            fault::answer(exchange.request, 400, why)
         })?;
         let path = path.to_vec();
         let (user, password) = login(exchange.request)?;
@@ -72,8 +71,8 @@ fn path(exchange: &mut Exchange<'_>) -> Result<Vec<u8>, u16> {
     }
     let url = exchange.url;
     let parts = Parts::parse(url).map_err(|_| {
-        let why = format!("URI cannot be parsed: {}", bstr::BStr::new(url));
-        fault::answer::<ProxyFtp>(exchange.request, 400, &why)
+        let why = [b"URI cannot be parsed: ", url].concat();
+        fault::answer(exchange.request, 400, why)
     })?;
     let end = parts.path.iter().position(|byte| matches!(byte, b'?' | b'#'));
     Ok(parts.path.get(..end.unwrap_or(parts.path.len())).unwrap_or_default().to_vec())
@@ -101,7 +100,7 @@ fn login(request: &mut Request) -> Result<(Vec<u8>, Vec<u8>), u16> {
     };
     if !is_clean(&login.user) || !is_clean(&login.password) {
         let why = "user credentials contained invalid character";
-        return Err(fault::answer::<ProxyFtp>(request, 400, why));
+        return Err(fault::answer(request, 400, why));
     }
     request.auth_type = Some("Basic".into());
     request.user = Some(login.user.clone());

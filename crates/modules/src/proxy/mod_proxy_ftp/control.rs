@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 use wire::ftp::{Reply, ReplyFault, ReplyParser, ReplyProgress};
@@ -45,7 +45,7 @@ impl Control {
     ) -> Result<Reply, u16> {
         match self.try_ask(command, argument).await {
             Ok(reply) if reply.code != UNAVAILABLE => Ok(reply),
-            Ok(_) => Err(fault::answer::<ProxyFtp>(request, 502, UNREADABLE)),
+            Ok(_) => Err(fault::answer(request, 502, UNREADABLE)),
             Err(why) => Err(no_reply(request, why)),
         }
     }
@@ -57,7 +57,7 @@ impl Control {
     pub async fn greeting(&mut self, request: &mut Request) -> Result<Reply, u16> {
         match self.reply().await {
             Ok(reply) if reply.code != UNAVAILABLE => Ok(reply),
-            Ok(_) => Err(fault::answer::<ProxyFtp>(request, 502, UNREADABLE)),
+            Ok(_) => Err(fault::answer(request, 502, UNREADABLE)),
             Err(why) => Err(no_reply(request, why)),
         }
     }
@@ -67,7 +67,7 @@ impl Control {
         let letter = kind.letter().to_string();
         let Ok(reply) = self.ask(request, "TYPE", letter.as_bytes()).await else { return };
         if !matches!(reply.code, 200 | 504) {
-            let _ = fault::answer::<ProxyFtp>(request, 502, "Unable to set transfer type");
+            let _ = fault::answer(request, 502, "Unable to set transfer type");
         }
     }
 
@@ -133,8 +133,8 @@ enum NoReply {
 
 fn no_reply(request: &mut Request, why: NoReply) -> u16 {
     if let NoReply::Fault(ReplyFault::Malformed { line, .. }) = &why {
-        let text = format_args!("Malformed FTP response '{}'", BStr::new(line));
+        let text = format_args!("Malformed FTP response '{}'", Verbatim::new(line));
         request.log::<ProxyFtp>(Level::Info, 10229, text);
     }
-    fault::answer::<ProxyFtp>(request, 502, UNREADABLE)
+    fault::answer(request, 502, UNREADABLE)
 }

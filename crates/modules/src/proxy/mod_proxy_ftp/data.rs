@@ -59,7 +59,7 @@ pub(super) async fn open(
 
 /// A response with the text of a server's reply.
 pub(super) fn refused(request: &mut Request, text: &[u8]) -> u16 {
-    fault::answer::<ProxyFtp>(request, 502, &String::from_utf8_lossy(text))
+    fault::answer(request, 502, text)
 }
 
 /// The address that a reply names, which has to be that of the server.
@@ -76,7 +76,7 @@ fn checked(
         true => Ok((server, port).into()),
         false => {
             let why = "PASV address does not match FTP server";
-            Err(fault::answer::<ProxyFtp>(request, 403, why))
+            Err(fault::answer(request, 403, why))
         }
     }
 }
@@ -93,7 +93,7 @@ async fn connect(exchange: &mut Exchange<'_>, way: Way, to: SocketAddr) -> Resul
     let line = format_args!("{name} attempt to connect to {to} failed - Firewall/NAT?");
     exchange.request.log_error::<ProxyFtp>(Level::Error, number, errno, line);
     let why = format!("{name} attempt to connect to {to} failed - firewall/NAT?");
-    Err(fault::answer::<ProxyFtp>(exchange.request, 502, &why))
+    Err(fault::answer(exchange.request, 502, &why))
 }
 
 /// The server would have to connect to this one (`PORT`). Apache listens at the address of the

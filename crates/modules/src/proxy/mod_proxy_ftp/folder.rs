@@ -36,7 +36,7 @@ pub(super) async fn enter<'p>(
 pub(super) fn plain(request: &mut Request, part: &[u8]) -> Result<Vec<u8>, u16> {
     let part = decode(part);
     match part.contains(&b'/') {
-        true => Err(fault::answer::<ProxyFtp>(request, 400, NESTED)),
+        true => Err(fault::answer(request, 400, NESTED)),
         false => Ok(part),
     }
 }
@@ -50,10 +50,7 @@ pub(super) async fn change(
     let reply = control.ask(request, "CWD", &folder).await?;
     match reply.code {
         250 => Ok(()),
-        550 => {
-            let why = String::from_utf8_lossy(&reply.text);
-            Err(fault::answer::<ProxyFtp>(request, 404, &why))
-        }
+        550 => Err(fault::answer(request, 404, &reply.text)),
         _ => Err(refused(request, &reply.text)),
     }
 }
@@ -64,14 +61,14 @@ pub(super) async fn current(request: &mut Request, control: &mut Control) -> Opt
     let reply = match control.ask(request, "PWD", b"").await {
         Ok(reply) => reply,
         Err(_) => {
-            let _ = fault::answer::<ProxyFtp>(request, 502, FAILED);
+            let _ = fault::answer(request, 502, FAILED);
             return None;
         }
     };
     match reply.code {
         257 => Some(line::first(&reply.text).map(|(name, _)| name).unwrap_or_default()),
         550 => {
-            let _ = fault::answer::<ProxyFtp>(request, 502, FAILED);
+            let _ = fault::answer(request, 502, FAILED);
             None
         }
         _ => None,

@@ -69,8 +69,8 @@ async fn find(exchange: &mut Exchange<'_>) -> Result<(), u16> {
         Ok(addresses) => addresses,
         Err(ConnectError::Pool(_)) => return Err(503),
         Err(_) => {
-            let why = format!("DNS lookup failure for: {host}");
-            return Err(fault::answer::<ProxyFtp>(exchange.request, 502, &why));
+            let why = [b"DNS lookup failure for: ", &place.host[..]].concat();
+            return Err(fault::answer(exchange.request, 502, why));
         }
     };
     block::check(exchange.request, exchange.bound, &place.host, &addresses)

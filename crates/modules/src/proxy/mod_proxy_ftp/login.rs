@@ -1,6 +1,6 @@
 //! The login. Source: part III of `proxy_ftp_handler`, `ftp_unauthorized`.
 
-use bstr::BStr;
+use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::{Proxied, Request};
 
@@ -21,8 +21,7 @@ pub(super) async fn log_in(
     match reply.code {
         220 => {}
         120 => {
-            let why = String::from_utf8_lossy(&reply.text);
-            return Err(fault::answer::<ProxyFtp>(request, 503, &why));
+            return Err(fault::answer(request, 503, &reply.text));
         }
         _ => return Err(refused(request, &reply.text)),
     }
@@ -37,8 +36,8 @@ pub(super) async fn log_in(
     match reply.code {
         230 | 202 => Ok(reply.text),
         332 => {
-            let why = format!("Need account for login: {}", BStr::new(&reply.text));
-            Err(fault::answer::<ProxyFtp>(request, 401, &why))
+            let why = [b"Need account for login: ", &reply.text[..]].concat();
+            Err(fault::answer(request, 401, why))
         }
         530 => Err(unauthorized(request)),
         _ => Err(refused(request, &reply.text)),
@@ -49,7 +48,7 @@ pub(super) async fn log_in(
 fn unauthorized(request: &mut Request) -> u16 {
     let site = client::site(request).unwrap_or_else(|| client::user(request));
     request.resource.proxied = Proxied::No;
-    let line = format_args!("missing or failed auth to {}", BStr::new(&site));
+    let line = format_args!("missing or failed auth to {}", Verbatim::new(&site));
     request.log::<ProxyFtp>(Level::Info, 1035, line);
     let realm = [b"Basic realm=\"", &site[..], b"\""].concat();
     request.response.err_headers_out.set(b"WWW-Authenticate", &realm);

@@ -34,24 +34,45 @@ pub(super) struct Check<'w> {
     pub timeout: Duration,
     /// For workers with TLS; `None` without `SSLProxyEngine on`.
     pub tls: Option<Arc<ClientConfig>>,
+    /// Logs the status line of a response.
+    pub log_line: &'w dyn Fn(&[u8]),
+}
+
+/// Why a worker is not well.
+pub(super) enum Failed {
+    /// It needs TLS, which the configuration does not have.
+    Tls,
+    /// The condition can't be evaluated.
+    Condition(String),
+    /// It can't be reached, or its response can't be read.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Io(error)
+    }
 }
 
 impl Check<'_> {
     /// Whether the worker is well. An error is that it is not.
-    pub async fn passes(&self) -> io::Result<bool> {
+    pub async fn passes(&self) -> Result<bool, Failed> {
+        let needs_tls = self.worker.target.scheme == b"https" && self.method != Method::Tcp;
+        if needs_tls && self.tls.is_none() {
+            return Err(Failed::Tls);
+        }
         let mut stream = backend::connect_to(self.worker, self.timeout).await?;
-        if self.worker.target.scheme == b"https" && self.method != Method::Tcp {
-            stream = self.secured(stream).await?;
+        if let Some(config) = self.tls.clone().filter(|_| needs_tls) {
+            stream = self.secured(stream, config).await?;
         }
         match self.method {
             Method::Tcp => Ok(true),
-            Method::Cping => self.pings(&mut stream).await,
+            Method::Cping => Ok(self.pings(&mut stream).await?),
             _ => self.responds(&mut stream).await,
         }
     }
 
-    async fn secured(&self, stream: Stream) -> io::Result<Stream> {
-        let config = self.tls.clone().ok_or_else(|| io::Error::other("mod_ssl not configured?"))?;
+    async fn secured(&self, stream: Stream, config: Arc<ClientConfig>) -> io::Result<Stream> {
         let name = String::from_utf8_lossy(&self.worker.target.host).into_owned();
         let name = ServerName::try_from(name).map_err(io::Error::other)?;
         let end = stream.handle().deadline(self.timeout);
@@ -63,7 +84,7 @@ impl Check<'_> {
         ping::ping(stream, self.timeout).await
     }
 
-    async fn responds(&self, stream: &mut Stream) -> io::Result<bool> {
+    async fn responds(&self, stream: &mut Stream) -> Result<bool, Failed> {
         let Some((method, request)) = request(self.worker, self.method) else { return Ok(false) };
         self.write(stream, &request).await?;
         // One time for the whole response: one that drips would occupy the check forever.
@@ -78,12 +99,15 @@ impl Check<'_> {
             }
         };
         let (head, rest) = received.split_at(end);
+        (self.log_line)(
+            head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end(),
+        );
         let Some(mut response) = Response::parse(method, head) else { return Ok(false) };
         let rest = rest.get(4..).unwrap_or_default().to_vec();
         if method == "GET" && self.condition.is_some() {
             response.body = body(stream, &response, rest, by).await?;
         }
-        response.passes(self.condition).map_err(io::Error::other)
+        response.passes(self.condition).map_err(Failed::Condition)
     }
 
     async fn write(&self, stream: &mut Stream, bytes: &[u8]) -> io::Result<()> {

@@ -14,9 +14,10 @@ use server::host::{Host, Server};
 use server::log::Level;
 use server::module::Module;
 
-use super::check::Check;
+use super::check::{Check, Failed};
 use super::verdict::{self, Change};
 use super::{ProxyHcheck, Settings};
+use crate::proxy::mod_proxy::backend::Place;
 use crate::proxy::mod_proxy::checks::Method;
 use crate::proxy::mod_proxy::status::Status;
 use crate::proxy::mod_proxy::workers::Worker;
@@ -59,6 +60,8 @@ fn has_balancers(server: &Server) -> bool {
 }
 
 async fn run(server: Arc<Server>, handle: Handle) {
+    let text = format_args!("_proxy_hcheck_ watchdog started.");
+    server.log(ProxyHcheck::FILE, Level::Debug, 3258, text);
     loop {
         if shared::take_lease(handle.clock().wall_s()) {
             look(&server, &handle);
@@ -73,7 +76,8 @@ fn look(server: &Arc<Server>, handle: &Handle) {
     for host in &server.hosts {
         let Some(settings) = host.server.get::<mod_proxy::Settings>(slot) else { continue };
         for balancer in &settings.workers.0.balancers {
-            for worker in balancer.members().filter(|worker| is_due(worker, handle)) {
+            let is_due = |worker: &&Arc<Worker>| is_due((server, host), worker, handle);
+            for worker in balancer.members().filter(is_due) {
                 worker.state.set_checked_at_us(handle.clock().wall_us());
                 let timeout = worker.parameters.timeout.or(settings.timeout.get().copied());
                 let timeout = timeout.unwrap_or_else(|| host.core.timeout());
@@ -85,7 +89,7 @@ fn look(server: &Arc<Server>, handle: &Handle) {
     }
 }
 
-fn is_due(worker: &Worker, handle: &Handle) -> bool {
+fn is_due((server, host): (&Server, &Host), worker: &Worker, handle: &Handle) -> bool {
     let state = &worker.state;
     if Method::of_number(state.check_method()) == Method::None
         || state.status().has(Status::STOPPED)
@@ -97,6 +101,9 @@ fn is_due(worker: &Worker, handle: &Handle) -> bool {
         // The first one is made after an interval.
         0 => {
             state.set_checked_at_us(now);
+            let (scheme, place) = (Verbatim::new(&worker.target.scheme), Place::of(worker));
+            let text = format_args!("Creating hc worker for {scheme}://{place}");
+            server.log_host(host, ProxyHcheck::FILE, Level::Debug, 3248, text);
             false
         }
         last => now > last.saturating_add(state.check_interval_us()),
@@ -122,12 +129,28 @@ async fn check(
     let condition = own.and_then(|own| own.conditions.0.iter().find(|one| one.name == wanted));
     let expression = condition.map(|condition| &*condition.expression);
     let tls = backends::of_host(&server, &host);
-    let check = Check { worker: &worker, method, condition: expression, timeout, tls };
-    let outcome = check.passes().await;
-    if let Err(error) = &outcome {
-        log(Level::Debug, 3300, format_args!("Health check of {name} failed: {error}"));
-    }
-    let passed = outcome.unwrap_or(false);
+    let status_line = |line: &[u8]| {
+        log(Level::Debug, 3254, format_args!("{}", Verbatim::new(line)));
+    };
+    let log_line: &dyn Fn(&[u8]) = &status_line;
+    let check = Check { worker: &worker, method, condition: expression, timeout, tls, log_line };
+    let passed = match check.passes().await {
+        Ok(passed) => passed,
+        Err(Failed::Tls) => {
+            log(Level::Error, 3252, format_args!("mod_ssl not configured?"));
+            false
+        }
+        Err(Failed::Condition(why)) => {
+            let condition = Verbatim::new(&wanted);
+            let text = format_args!("Error on checking condition {condition} for {name} ({name})");
+            log(Level::Info, 3301, format_args!("{text}: {why}"));
+            false
+        }
+        Err(Failed::Io(error)) => {
+            log(Level::Debug, 3300, format_args!("Health check of {name} failed: {error}"));
+            false
+        }
+    };
     let status = i32::from(!passed);
     let shown = method.name();
     log(Level::Debug, 3251, format_args!("Health check {shown} Status ({status}) for {name}."));

@@ -9,7 +9,7 @@ use server::request::Request;
 use wire::date::DATE_BYTES;
 use wire::response::{Field, FieldName, ResponseHead};
 
-use super::warnings;
+use super::{ProxyHttp, warnings};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::{failover, reverse, via};
 
@@ -92,6 +92,30 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
     }
     request.response.headers_out = fields;
     original
+}
+
+/// The status of an error document of this server that replaces the response
+/// (`ProxyErrorOverride`). The connection is closed, since the rest of the response is not read.
+pub(super) fn overridden(exchange: &mut Exchange<'_>) -> Option<u16> {
+    let response = &mut exchange.request.response;
+    let status = response.status;
+    if !exchange.bound.dir.error_override.get().is_some_and(|set| set.has(status)) {
+        return None;
+    }
+    if status == 401 {
+        // The first one counts.
+        if let Some(challenge) = response.headers_out.get(b"WWW-Authenticate") {
+            response.err_headers_out.set(b"WWW-Authenticate", challenge);
+        } else {
+            let text = format_args!("origin server sent 401 without WWW-Authenticate header");
+            exchange.request.log::<ProxyHttp>(Level::Error, 1109, text);
+        }
+    }
+    let response = &mut exchange.request.response;
+    response.status = 200;
+    response.keeps_origin = false;
+    exchange.request.notes.set(failover::OVERRIDDEN, b"1");
+    Some(status)
 }
 
 /// The backend's status line, if it is not the usual one.

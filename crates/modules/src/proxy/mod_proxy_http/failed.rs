@@ -24,10 +24,20 @@ pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
     exchange.request.notes.set(b"proxy_timedout", b"1");
     let text = format_args!("error reading status line from remote server {place}");
     exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, Errno::TIMEDOUT, text);
+    stays_open(exchange);
     if waits {
-        return fault::answer::<ProxyHttp>(exchange.request, 503, "Timeout on 100-Continue");
+        return fault::answer(exchange.request, 503, "Timeout on 100-Continue");
     }
-    fault::answer::<ProxyHttp>(exchange.request, 502, "Error reading from remote server")
+    fault::answer(exchange.request, 502, "Error reading from remote server")
+}
+
+/// Apache may end the connection of a client that has had a response before.
+fn stays_open(exchange: &Exchange<'_>) {
+    let place = Place::of(exchange.worker);
+    let text = format_args!(
+        "NOT Closing connection to client although reading from backend server {place} failed."
+    );
+    exchange.request.log::<ProxyHttp>(Level::Debug, 1105, text);
 }
 
 /// The backend did not take the request in time.
@@ -50,14 +60,15 @@ pub(super) fn unanswered(exchange: &mut Exchange<'_>, errno: Option<Errno>) -> u
         Some(errno) => exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, errno, text),
         None => exchange.request.log::<ProxyHttp>(Level::Error, 1102, text),
     }
-    fault::answer::<ProxyHttp>(exchange.request, 502, "Error reading from remote server")
+    stays_open(exchange);
+    fault::answer(exchange.request, 502, "Error reading from remote server")
 }
 
 /// The response can't be used.
 pub(super) fn refuse(exchange: &mut Exchange<'_>, found: &Fault) -> u16 {
     let request = &mut *exchange.request;
     match found.log_number() {
-        898 => return fault::answer::<ProxyHttp>(request, found.status(), &found.to_string()),
+        898 => return fault::answer(request, found.status(), found.to_string()),
         number => {
             let uri = Verbatim::new(&request.resource.uri);
             let method = Verbatim::new(&request.head.method_name);
@@ -66,7 +77,7 @@ pub(super) fn refuse(exchange: &mut Exchange<'_>, found: &Fault) -> u16 {
         }
     }
     if found.log_number() == 1102 {
-        return fault::answer::<ProxyHttp>(request, 502, "Error reading from remote server");
+        return fault::answer(request, 502, "Error reading from remote server");
     }
     found.status()
 }

@@ -11,7 +11,9 @@ use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
 use server::request::{Proxied, Request};
-use wire::response::{Framing, ResponseHead, ResponseParser, ResponseProgress, ResponseRules};
+use wire::response::{
+    FieldName, Framing, ResponseHead, ResponseParser, ResponseProgress, ResponseRules,
+};
 
 use super::asks::Asks;
 use super::failed::{Failed, not_taken, refuse, timed_out, unanswered};
@@ -19,7 +21,7 @@ use super::request_head::{self, Shape};
 use super::{ProxyHttp, answer, body, interim, upgrade};
 use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
-use crate::proxy::mod_proxy::failover::{self, OVERRIDDEN};
+use crate::proxy::mod_proxy::failover;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, SendError, Wishes};
 use crate::proxy::mod_proxy::relay::Source;
 use crate::proxy::mod_proxy::scheme::Exchange;
@@ -99,9 +101,14 @@ pub(in crate::proxy) async fn forward(exchange: &mut Exchange<'_>) -> Result<Ver
     let (backend, begun) = ask(exchange, options, body, &shape).await?;
     let Buffers { head, input, .. } = &*begun.buffers;
     answer::check_names(exchange, head, input)?;
+    if head.has(FieldName::TransferEncoding) && head.has(FieldName::ContentLength) {
+        let place = Place::of(exchange.worker);
+        let text = format_args!("server {place} returned Transfer-Encoding and Content-Length");
+        exchange.request.log::<ProxyHttp>(Level::Debug, 1107, text);
+    }
     let original = answer::take(exchange, head, input);
     exchange.note_status();
-    if let Some(error) = overridden(exchange) {
+    if let Some(error) = answer::overridden(exchange) {
         return Err(error);
     }
     if let (101, Some(protocol)) = (exchange.request.response.status, &shape.upgrade) {
@@ -172,26 +179,6 @@ fn check_coding(request: &mut Request) -> Result<(), u16> {
     Err(500)
 }
 
-/// The status of an error document of this server that replaces the response
-/// (`ProxyErrorOverride`). The connection is closed, since the rest of the response is not read.
-fn overridden(exchange: &mut Exchange<'_>) -> Option<u16> {
-    let response = &mut exchange.request.response;
-    let status = response.status;
-    if !exchange.bound.dir.error_override.get().is_some_and(|set| set.has(status)) {
-        return None;
-    }
-    if status == 401 {
-        // The first one counts.
-        if let Some(challenge) = response.headers_out.get(b"WWW-Authenticate") {
-            response.err_headers_out.set(b"WWW-Authenticate", challenge);
-        }
-    }
-    response.status = 200;
-    response.keeps_origin = false;
-    exchange.request.notes.set(OVERRIDDEN, b"1");
-    Some(status)
-}
-
 fn has_variable(request: &Request, name: &[u8]) -> bool {
     !request.env.is_empty() && request.env.contains(name)
 }
@@ -237,7 +224,7 @@ async fn attempt(
         }
         Err(why) => {
             OUT.set(out);
-            let status = fault::answer::<ProxyHttp>(exchange.request, 400, &format!("{why}"));
+            let status = fault::answer(exchange.request, 400, format!("{why}"));
             return Err(Failed::Status(status));
         }
     };

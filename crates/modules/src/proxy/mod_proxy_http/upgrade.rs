@@ -1,9 +1,12 @@
 //! Other protocols over a connection of HTTP/1.1 (RFC 9110 section 7.8), such as WebSocket. Source:
 //! `proxy_http_handler`, `ap_proxy_http_process_response`.
 
+use server::errorlog::Verbatim;
+use server::log::Level;
 use server::request::Request;
 use server::tunnel::Tunnel;
 
+use super::ProxyHttp;
 use crate::proxy::mod_proxy::backend::{Backend, tunnel_timeout};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::scheme::Exchange;
@@ -35,6 +38,9 @@ pub(super) fn switch(
     received: Vec<u8>,
     busy: Busy,
 ) {
+    let shown = Verbatim::new(protocol);
+    let text = format_args!("HTTP: tunneling protocol {shown}");
+    exchange.request.log::<ProxyHttp>(Level::Debug, 10239, text);
     let head = head(exchange.request, protocol);
     let idle = tunnel_timeout(exchange);
     let (far, slot) = backend.into_parts();

@@ -18,7 +18,7 @@ pub(super) struct Log {
 impl Log {
     /// Of an exchange.
     pub fn of(exchange: &Exchange<'_>) -> Log {
-        Log { log: LateLog::of(exchange.request), place: Place::of(exchange.worker).to_string() }
+        Log { log: LateLog::of(exchange.request), place: Place::of(exchange.worker).to_text() }
     }
 
     /// Logs why there is no response, or no more of it.

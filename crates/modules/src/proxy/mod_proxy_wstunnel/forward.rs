@@ -23,6 +23,8 @@ const SILENCE: Duration = Duration::MAX;
 
 /// Connects, and makes the client's connection a tunnel, in which the backend responds.
 pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+    let url = Verbatim::new(exchange.url);
+    exchange.request.log::<ProxyWstunnel>(Level::Debug, 2451, format_args!("serving URL {url}"));
     exchange.check_worker()?;
     let protocol = protocol(exchange)?;
     let busy = Busy::new(&exchange.worker.state);
@@ -37,7 +39,7 @@ pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     };
     let mut head = Vec::new();
     request_head::write(exchange, &shape, &mut head)
-        .map_err(|why| fault::answer::<ProxyWstunnel>(exchange.request, 400, &why.to_string()))?;
+        .map_err(|why| fault::answer(exchange.request, 400, why.to_string()))?;
     if backend.stream.write_all(&head, exchange.timeout()).await.is_err() {
         let place = Place::of(exchange.worker);
         let text = format_args!("pass request body failed to {place}");

@@ -7,9 +7,9 @@ mod reports;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bstr::BStr;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::errorlog::Verbatim;
 use server::hooks::Hooks;
 use server::host::Server;
 use server::log::Level;
@@ -107,7 +107,7 @@ impl Method for Heartbeat {
         let mut usable: Vec<(&'c Arc<Worker>, &Report)> = Vec::new();
         for member in choice.balancer.members() {
             let Some(report) = reports.get(&member.target.host) else {
-                let name = BStr::new(&member.name);
+                let name = Verbatim::new(&member.name);
                 let text = format_args!("lb_heartbeat: No server for worker {name}");
                 choice.request.log::<Heartbeat>(Level::Debug, 1214, text);
                 continue;

@@ -18,3 +18,8 @@ pub use lock::Locked;
 pub use persist::save;
 pub use region::{share, take_lease};
 pub use state::{Meters, NAME_BYTES, State};
+
+/// The memory of a balancer, bytes.
+pub const BALANCER_BYTES: usize = balancer_state::WORDS * size_of::<u64>();
+/// The memory of a worker, bytes.
+pub const WORKER_BYTES: usize = state::WORDS * size_of::<u64>();
