@@ -117,7 +117,7 @@ fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>)
         2..=5 => {
             // Words, mostly of 64 bits at their places, and then anything.
             let place = u64::from(u32::from_le_bytes(input.bytes()?));
-            let place = if place & 1 == 0 { place % WORDS_BYTES & !7 } else { place >> 1 };
+            let place = if place & 1 == 0 { (place % WORDS_BYTES) & !7 } else { place >> 1 };
             let value: [u8; 8] = input.bytes()?;
             let end = region.geometry().bytes() as u64;
             let _ = file.write_at(&value, place % (end - 8));
