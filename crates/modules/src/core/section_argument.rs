@@ -21,7 +21,8 @@ impl Argument {
         let (mut text, mut rest) = split(&raw.text).ok_or_else(missing)?;
         let tilde = !is_match && text == b"~";
         if tilde {
-            (text, rest) = split(&rest).ok_or_else(missing)?;
+            // Without a pattern, it is the empty one, which matches everything.
+            (text, rest) = split(&rest).unwrap_or_default();
         }
         Ok(Argument { text, is_regex: is_match || tilde, rest })
     }
