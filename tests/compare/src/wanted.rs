@@ -266,7 +266,8 @@ pub fn differ_in_folders_as_is(
         Some(line) => {
             let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "));
             let is_head = request.method == "HEAD";
-            let is_shown = sets_type || apache.iter().any(|line| line == is_folder);
+            let has_type = apache.iter().any(|line| line.starts_with("< Content-Type: "));
+            let is_shown = sets_type || !has_type || apache.iter().any(|line| line == is_folder);
             // Of a range, it has checked that the folder's size has it, or that it does not.
             let has_range = request.fields.iter().any(|(name, _)| name == "Range");
             match line.split(' ').nth(2) {
