@@ -32,7 +32,7 @@ fn a_message_of_a_limit_excuses_a_response() {
     let (apache, tamarack) = (lines("403 Forbidden"), lines("200 OK"));
     let is_wanted = |errors| super::rule(&site, &request, &apache, &tamarack, errors).is_some();
     assert!(is_wanted("[core:error] AH20200: Request exceeded the limit of 500 look-ups"));
-    assert!(is_wanted("[core:error] [client x] AH00036: access failed, the path is too long"));
+    assert!(is_wanted("[core:error] (36)File name too long: [client x] AH00036: access failed"));
     assert!(!is_wanted("[core:error] [client x] AH00036: access failed: /a"));
     assert!(!is_wanted("[core:error] AH00124: Request exceeded the limit"));
 }
