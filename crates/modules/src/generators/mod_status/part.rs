@@ -47,10 +47,10 @@ pub(super) fn after_asking<'r>(
     request: &'r mut Request,
     make: fn(&mut Request) -> Step<'_>,
 ) -> Step<'r> {
-    let parts: Vec<Arc<PartProvider>> = of(request).collect();
-    if request.head.method != Method::GET || parts.iter().all(|part| part.ask(request).is_none()) {
+    if request.head.method != Method::GET {
         return make(request);
     }
+    let parts: Vec<Arc<PartProvider>> = of(request).collect();
     Step::Pending(Box::pin(async move {
         for part in parts {
             if let Some(asking) = part.ask(request) {

@@ -85,16 +85,12 @@ impl State {
 
     /// Reads a line.
     pub fn read(line: &str) -> Option<State> {
-        let mut words = line.split(' ');
-        let mut number = || words.next()?.parse().ok();
-        let (processes, threads) = (number()?, number()?);
-        let mut words = line.split(' ').skip(2);
-        let busy = words.next()?.parse().ok();
-        let mut numbers = words.map_while(|word| word.parse().ok());
-        let waiting = numbers.next()?;
+        let mut words = line.split(' ').map(|word| word.parse().ok());
+        let (processes, threads) = (words.next()??, words.next()??);
+        let (busy, waiting) = (words.next()?, words.next()??);
         let mut replaced = [0; REASONS.len()];
         for count in &mut replaced {
-            *count = numbers.next()?;
+            *count = words.next()??;
         }
         Some(State { processes, threads, busy, waiting, replaced })
     }
@@ -186,7 +182,7 @@ pub(super) fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String>
     let words = shared.words(&name, groups * 3);
     let words = words.map_err(|error| format!("mod_wsgi: no shared memory: {error}"))?;
     if let Some(main) = server.main().server.get::<Settings>(slot) {
-        let _ = main.runtime.0.0.1.set(All(words));
+        let _ = main.runtime.0.counts().set(All(words));
     }
     Ok(())
 }

@@ -35,12 +35,28 @@ const ATTEMPTS: usize = 3;
 
 /// What runs applications, which all hosts share.
 #[derive(Clone, Debug, Default)]
-pub struct Handle(pub(super) Arc<(OnceLock<Runtime>, OnceLock<counts::All>)>);
+pub struct Handle(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    runtime: OnceLock<Runtime>,
+    counts: OnceLock<counts::All>,
+}
 
 impl Handle {
     /// What runs them; `None` before the server runs.
     pub(super) fn get(&self) -> Option<&Runtime> {
-        self.0.0.get()
+        self.0.runtime.get()
+    }
+
+    /// Sets what runs them, once.
+    pub(super) fn set(&self, runtime: Runtime) {
+        let _ = self.0.runtime.set(runtime);
+    }
+
+    /// What is counted of their requests, in memory that is made before the server runs.
+    pub(super) fn counts(&self) -> &OnceLock<counts::All> {
+        &self.0.counts
     }
 }
 

@@ -57,7 +57,7 @@ pub fn companion(
     let Some(main) = server.main().server.share::<Settings>(slot) else { return Ok(None) };
     let line = Line::new().map_err(|error| format!("no line to a companion: {error}"))?;
     let line = Arc::new(line);
-    let counts = |index: u32| main.runtime.0.0.1.get()?.of(usize::try_from(index).ok()?);
+    let counts = |index: u32| main.runtime.0.counts().get()?.of(usize::try_from(index).ok()?);
     let mut groups = vec![Group::new(0, None, None, counts(0))];
     let mut plans = vec![GroupPlan { identity: identity.clone(), ..plan_of_embedded(server) }];
     for host in &server.hosts {
@@ -89,7 +89,7 @@ pub fn companion(
         server: Arc::downgrade(server),
         mpm: Numbers::of(server).map_or("event", |(kind, _)| kind_name(kind)),
     });
-    let _ = main.runtime.0.0.0.set(Runtime { line: line.clone(), groups });
+    main.runtime.0.set(Runtime { line: line.clone(), groups });
     Ok(Some(Companion {
         name: "companion that runs WSGI applications".to_owned(),
         line,
