@@ -23,7 +23,7 @@ use super::spool::Limits;
 use super::status::Status;
 use super::target::Target;
 use super::tls::{self, Wanted};
-use super::told::Taken;
+use super::worker_log::Taken;
 use super::workers::Worker;
 use super::{block, fault, log_of_server, retry, unasked};
 
@@ -165,11 +165,9 @@ impl<'s> Options<'s> {
         let keeps = !worker.parameters.disable_reuse.unwrap_or(!reuses) && worker.has_one_place();
         Options { may_reuse: keeps, keeps, ..self }
     }
-}
 
-impl<'o> Options<'o> {
     /// What messages about connections call the protocol.
-    pub(super) fn shown_name(&self, worker: &'o Worker) -> Verbatim<'o> {
+    pub(super) fn shown_name(&self, worker: &'s Worker) -> Verbatim<'s> {
         match self.name {
             "HTTP" => Verbatim::new(&worker.target.scheme),
             "UWSGI" => Verbatim::new("uwsgi"),

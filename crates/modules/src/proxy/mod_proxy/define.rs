@@ -11,7 +11,7 @@ use super::mapping::Words;
 use super::setters::Here;
 use super::status::Status;
 use super::target::{Target, without_socket};
-use super::told::Line;
+use super::worker_log::Line;
 use super::workers::{Kind, balancer_name, best};
 use super::{balancer, worker};
 use crate::proxy::mod_proxy_hcheck::{self, ProxyHcheck};

@@ -46,12 +46,12 @@ pub mod storage;
 pub mod target;
 mod through;
 pub mod tls;
-mod told;
 pub mod translate;
 pub mod unasked;
 pub mod upload;
 pub mod via;
 pub mod worker;
+mod worker_log;
 pub mod workers;
 
 use std::fmt;
@@ -262,10 +262,10 @@ impl Module for Proxy {
         hooks.directives_read(assemble::note_use);
         hooks.post_config(assemble::workers);
         hooks.share(shared::share);
-        hooks.logs_opened(told::at_start);
+        hooks.logs_opened(worker_log::at_start);
         hooks.save(shared::save);
         hooks.child_started(shared::started);
-        hooks.child_started(told::by_child);
+        hooks.child_started(worker_log::by_child);
         hooks.child_ended(shared::ended);
         hooks.every_second(pool::every_second);
         hooks.provider::<PartProvider>(part::GROUP, "proxy", &status_part::Balancers);
