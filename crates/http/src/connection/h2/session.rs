@@ -75,10 +75,9 @@ pub(in crate::connection) async fn run(
         None => host_of(&connection.engine.server, &connection.info).clone(),
     };
     let limits = limits(&host);
-    let protocol = match &upgrade {
-        Some(upgrade) => h2::Connection::upgraded(limits, &upgrade.settings, now_ms),
-        None => None,
-    };
+    let protocol = upgrade
+        .as_ref()
+        .and_then(|upgrade| h2::Connection::upgraded(limits, &upgrade.settings, now_ms));
     let shared = Rc::new(Shared {
         service: connection.engine.clone(),
         info: connection.info.clone(),
