@@ -67,6 +67,8 @@ impl Connection {
             let code = frame::number(payload).map_or(Code::NO_ERROR, Code);
             self.events.push_back(Event::Reset { stream: head.stream, code });
         }
+        // No frame that follows was sent in ignorance of a reset by this end.
+        self.reset.retain(|reset| *reset != head.stream);
         // Clients cancel pushed responses that they have or do not want: that is no attack.
         let is_pushed = head.stream.is_multiple_of(2);
         self.pay(if is_pushed { ledger::Event::Frame } else { ledger::Event::Reset })

@@ -46,6 +46,23 @@ fn resets_that_the_client_provokes() {
 }
 
 #[test]
+fn frames_after_a_reset() {
+    for client_resets in [false, true] {
+        let mut client = Client::new(Limits::default());
+        client.request(1, GET, false);
+        serve(&mut client);
+        assert_eq!(client.reset_of(1), Some(Code::INTERNAL_ERROR));
+        if client_resets {
+            client.frame(kind::RST_STREAM, 0, 1, &8u32.to_be_bytes());
+        }
+        // They may have been on their way when the server reset the stream, but not after a reset
+        // of the client's own.
+        client.request(1, GET, true);
+        assert_eq!(client.server.failure().is_some(), client_resets);
+    }
+}
+
+#[test]
 fn streams_beyond_the_limit() {
     let mut client = Client::new(Limits { streams: 10, ..Limits::default() });
     let count = repeat(&mut client, |client, count| {
