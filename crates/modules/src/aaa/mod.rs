@@ -6,6 +6,7 @@
 
 mod dbm;
 pub mod expression;
+mod found;
 mod groups;
 pub mod line;
 pub mod mod_access_compat;

@@ -15,8 +15,8 @@ use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
-use super::mod_authn_socache;
-use super::password::{self, verified};
+use super::found::{self, Found, Unread};
+use super::password::verified;
 use super::provider::{AUTHN, Authenticate, Authn, AuthnProvider, Login, Pending, RealmHash};
 use crate::database::mod_dbd::{self, Argument, Failure, Outcome};
 
@@ -90,9 +90,6 @@ struct Kind {
 const BY_USER: Kind = Kind { directive: "AuthDBDUserPWQuery", number: 1653 };
 const BY_REALM: Kind = Kind { directive: "AuthDBDUserRealmQuery", number: 1658 };
 
-/// What was looked up has failed, as has been logged.
-struct Failed;
-
 struct Users;
 
 impl Authenticate for Users {
@@ -105,14 +102,9 @@ impl Authenticate for Users {
         let label = request.dir_of::<AuthnDbd>().and_then(|dir| dir.user.get().cloned());
         Pending::Wait(Box::pin(async move {
             let arguments = vec![Argument::Text(login.user.clone())];
-            match look_up(request, BY_USER, label, arguments, &Verbatim::new(&login.user)).await {
-                Ok(Some(kept)) => {
-                    mod_authn_socache::keep(request, PROVIDER, &login.user, None, &kept).await;
-                    password::compare::<AuthnDbd>(request, &login.password, kept).await
-                }
-                Ok(None) => Authn::UserNotFound,
-                Err(Failed) => Authn::GeneralError,
-            }
+            let who = Verbatim::new(&login.user);
+            let found = look_up(request, BY_USER, label, arguments, &who).await;
+            found::compare::<AuthnDbd>(request, PROVIDER, login, found).await
         }))
     }
 
@@ -131,14 +123,8 @@ impl Authenticate for Users {
         Some(Pending::Wait(Box::pin(async move {
             let arguments = vec![Argument::Text(user.to_vec()), Argument::Text(realm.to_vec())];
             let who = format!("{}:{}", Verbatim::new(user), Verbatim::new(realm));
-            match look_up(request, BY_REALM, label, arguments, &who).await {
-                Ok(Some(hash)) => {
-                    mod_authn_socache::keep(request, PROVIDER, user, Some(realm), &hash).await;
-                    RealmHash::Found(hash)
-                }
-                Ok(None) => RealmHash::UserNotFound,
-                Err(Failed) => RealmHash::GeneralError,
-            }
+            let found = look_up(request, BY_REALM, label, arguments, &who).await;
+            found::digest(request, PROVIDER, (user, realm), found).await
         })))
     }
 }
@@ -150,7 +136,7 @@ async fn look_up(
     label: Option<Arc<str>>,
     arguments: Vec<Argument>,
     who: &(dyn fmt::Display + Sync),
-) -> Result<Option<Vec<u8>>, Failed> {
+) -> Found {
     let Kind { directive, number } = kind;
     let label = label.as_deref();
     // Without a label none is found: Apache asks for a connection first.
@@ -179,7 +165,7 @@ async fn look_up(
             log(number + 3, text);
         }
     }
-    Err(Failed)
+    Err(Unread)
 }
 
 fn take(request: &mut Request, outcome: Outcome) -> Option<Vec<u8>> {

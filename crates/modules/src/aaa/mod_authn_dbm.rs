@@ -14,9 +14,9 @@ use server::module::Module;
 use server::request::Request;
 
 use super::dbm::{self, Dbm, DbmConfig};
+use super::found::{self, Found, Unread};
 use super::line::until;
-use super::mod_authn_socache;
-use super::password::{self, verified};
+use super::password::verified;
 use super::provider::{AUTHN, Authenticate, Authn, AuthnProvider, Login, Pending, RealmHash};
 
 /// `mod_authn_dbm.c`
@@ -85,14 +85,8 @@ impl Authenticate for Users {
         login: &'r Login,
     ) -> Pending<'r, Authn> {
         Pending::Wait(Box::pin(async move {
-            match value(request, &login.user).await {
-                Ok(Some(kept)) => {
-                    mod_authn_socache::keep(request, PROVIDER, &login.user, None, &kept).await;
-                    password::compare::<AuthnDbm>(request, &login.password, kept).await
-                }
-                Ok(None) => Authn::UserNotFound,
-                Err(Unread) => Authn::GeneralError,
-            }
+            let found = value(request, &login.user).await;
+            found::compare::<AuthnDbm>(request, PROVIDER, login, found).await
         }))
     }
 
@@ -108,23 +102,14 @@ impl Authenticate for Users {
     ) -> Option<Pending<'r, RealmHash>> {
         Some(Pending::Wait(Box::pin(async move {
             let key = [user, b":", realm].concat();
-            match value(request, &key).await {
-                Ok(Some(hash)) => {
-                    mod_authn_socache::keep(request, PROVIDER, user, Some(realm), &hash).await;
-                    RealmHash::Found(hash)
-                }
-                Ok(None) => RealmHash::UserNotFound,
-                Err(Unread) => RealmHash::GeneralError,
-            }
+            let found = value(request, &key).await;
+            found::digest(request, PROVIDER, (user, realm), found).await
         })))
     }
 }
 
-/// The file can't be read, as has been logged.
-struct Unread;
-
 /// The value of a key up to a colon: mod_authz_dbm's groups can follow. Source: `fetch_dbm_value`.
-async fn value(request: &mut Request, key: &[u8]) -> Result<Option<Vec<u8>>, Unread> {
+async fn value(request: &mut Request, key: &[u8]) -> Found {
     let own = request.dir_of::<AuthnDbm>().and_then(|dir| dir.own.get().cloned());
     let own = own.unwrap_or_default();
     let kind = own.kind();
