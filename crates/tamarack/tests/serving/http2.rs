@@ -1,13 +1,11 @@
-//! HTTP/2: attacks, restarts, and clients of other makers.
+//! HTTP/2: attacks and restarts.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::client::PATIENCE;
 use crate::memory::Memory;
-use crate::programs;
 use crate::site::Site;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -486,27 +484,6 @@ fn prefork_declines_http_2() {
     client.send(PREFACE).unwrap();
     assert_eq!(client.answer().unwrap().status, 400);
     site.assert_serves();
-}
-
-#[test]
-fn h2spec_finds_no_fault() {
-    let Ok(output) = Command::new("h2spec").arg("--version").output() else {
-        println!("skipped: h2spec is not installed");
-        return;
-    };
-    assert!(output.status.success());
-    let http2 = format!("LoadModule http2_module modules/mod_http2.so\n{PROTOCOLS}");
-    let site = programs::site("h2spec", "event", &http2);
-    // A response that does not wait for its request's end would close the stream that h2spec goes
-    // on with.
-    let reads = "#!/bin/sh\ncat >/dev/null\nprintf 'Content-Type: text/plain\\n\\nread\\n'\n";
-    programs::program(&site, "reads", reads);
-    let port = site.port.to_string();
-    let output =
-        Command::new("h2spec").args(["-p", &port, "-P", "/cgi-bin/reads", "-o", "20"]).output();
-    let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
-    // In clear, what is no preface is a request of HTTP/1.
-    assert!(text.contains("145 tests, 144 passed, 0 skipped, 1 failed"), "{text}");
 }
 
 /// A literal field, in no table.

@@ -32,6 +32,7 @@ mod forms;
 mod freshness;
 mod full;
 mod gone;
+mod h2spec;
 mod handover;
 mod heavy_filters;
 mod hostile;
