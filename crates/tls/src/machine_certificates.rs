@@ -50,6 +50,19 @@ impl MachineCertificates {
         Ok(Self { identities })
     }
 
+    /// One certificate, which is the first of its text, with its chain and its unencrypted key.
+    ///
+    /// # Errors
+    /// A text without certificate, or without its key.
+    pub fn of_texts(certificates: &[u8], key: &[u8]) -> Result<Self, Finding> {
+        let all = pem::certificates(certificates);
+        let Some(own) = all.first().cloned() else {
+            return Err(Finding::error(FILE, "there is no certificate in the file"));
+        };
+        let identities = vec![identity(own, &keys::all_plain(key), &all)?];
+        Ok(Self { identities })
+    }
+
     /// The number of certificates.
     pub fn len(&self) -> usize {
         self.identities.len()

@@ -18,6 +18,7 @@ mod site;
 mod asked;
 mod caches;
 mod postgres;
+mod postgres_tls;
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -12,9 +12,9 @@ use crate::{ALICE, HASH, WRONG, assert_not_delayed, is_missing, log_in, shape};
 const QUOTED: &str = "bydoYXJhOnRlc3Q=";
 const INJECTED: &str = "eCcgT1IgJzEnPScxOnRlc3Q=";
 
-const SECRET: &str = "a secret";
+pub const SECRET: &str = "a secret";
 
-fn site(mpm: &str, parameters: &str) -> Site {
+pub fn site(mpm: &str, parameters: &str) -> Site {
     let mut site = Site::new(&format!("pgsql-{mpm}"));
     let modules = shape(mpm, &["dbd", "authn_dbd", "authn_file", "authz_dbd", "rewrite"]);
     site.configure(&format!(
@@ -33,7 +33,7 @@ fn site(mpm: &str, parameters: &str) -> Site {
     site
 }
 
-fn make_users(cluster: &Cluster) {
+pub fn make_users(cluster: &Cluster) {
     let made = cluster.sql(&format!(
         "SET password_encryption = 'scram-sha-256'; CREATE USER www PASSWORD '{SECRET}'; \
          CREATE TABLE users (name text PRIMARY KEY, hash text, crew text); \

@@ -1,7 +1,7 @@
 //! PostgreSQL, memcached and Redis, each in a folder of its own.
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,6 +20,9 @@ pub const REDIS: &str = "/usr/bin/redis-server";
 pub const POSTGRES: &str = "/usr/lib/postgresql/15/bin/postgres";
 const INITDB: &str = "/usr/lib/postgresql/15/bin/initdb";
 const PSQL: &str = "/usr/bin/psql";
+
+/// Certificates and keys of the black-box tests.
+pub const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls");
 
 /// The user of services that refuse to run as root.
 const UNPRIVILEGED: u32 = 65_534;
@@ -105,9 +108,25 @@ impl Cluster {
         init.args(["-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C", "-N", "-D"]);
         let made = init.arg(cluster.data()).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let rules = format!("local all boss trust\nlocal all all trust\nhost all all all {way}\n");
-        fs::write(cluster.data().join("pg_hba.conf"), rules).unwrap();
+        cluster.allow(&format!("host all all all {way}"));
         cluster
+    }
+
+    /// Decides how users log in over TCP, by a line of pg_hba.conf.
+    pub fn allow(&self, rule: &str) {
+        let rules = format!("local all boss trust\nlocal all all trust\n{rule}\n");
+        fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+    }
+
+    /// A file for PostgreSQL's user alone.
+    fn secret(&self, name: &str, text: &[u8]) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        if is_root() {
+            chown(&path, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
+        }
+        path
     }
 
     fn data(&self) -> PathBuf {
@@ -128,11 +147,28 @@ impl Cluster {
         command
     }
 
+    /// Starts the server with TLS, and the tests' authority for clients.
+    pub fn start_with_tls(&self) -> Service {
+        let file = |name: &str| self.secret(name, &fs::read(format!("{KEYS}/{name}")).unwrap());
+        let files = [("cert", "server.pem"), ("key", "server.key"), ("ca", "ca.pem")];
+        let options = files.map(|(kind, name)| format!("ssl_{kind}_file={}", file(name).display()));
+        let mut arguments = vec!["ssl=on"];
+        arguments.extend(options.iter().map(String::as_str));
+        self.start_with(&arguments)
+    }
+
     /// Starts the server.
     pub fn start(&self) -> Service {
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, settings: &[&str]) -> Service {
         let mut command = self.command(POSTGRES);
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder);
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-F"]);
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
         let service = Service::start(&mut command, self.port).wait_for_port();
         let end = Instant::now() + PATIENCE;
         while self.sql("SELECT 1").is_none_or(|found| found.trim() != "1") {

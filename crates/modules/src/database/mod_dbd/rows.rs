@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row<Dbd>] = &[
         "param1=value1[,param2=value2]",
         "Sets what the driver connects with: a file, or the parameters of libpq.",
     )
-    .state(State::Partial("PostgreSQL is asked without TLS")),
+    .state(State::Partial("services, sslpassword and GSSAPI of libpq are errors")),
     Row::<Dbd>::new(
         "DBDPersist",
         Takes::Flag(|cx, on| {

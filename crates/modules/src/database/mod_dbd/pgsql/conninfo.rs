@@ -1,43 +1,91 @@
-//! The parameters of a connection to PostgreSQL, in the form of libpq: `host=… dbname=…`.
+//! The parameters of a connection to PostgreSQL, which are libpq's.
 //!
 //! Specification: <https://www.postgresql.org/docs/current/libpq-connect.html>.
 
+use std::collections::BTreeMap;
+use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use super::security::Security;
+use super::text;
 
 /// PostgreSQL's port.
 const PORT: u16 = 5432;
 /// The folder of its UNIX sockets, which is Debian's.
-const SOCKET_FOLDER: &str = "/var/run/postgresql";
+pub(super) const SOCKET_FOLDER: &str = "/var/run/postgresql";
 /// The longest wait for a connection, if `connect_timeout` is not given.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
-/// The user, if none is given. libpq takes that of the process, which is not known yet.
-const DEFAULT_USER: &str = "www-data";
+
+/// Parameters that may come from the server's environment, and the names of its variables.
+const VARIABLES: [(&str, &str); 19] = [
+    ("application_name", "PGAPPNAME"),
+    ("channel_binding", "PGCHANNELBINDING"),
+    ("client_encoding", "PGCLIENTENCODING"),
+    ("connect_timeout", "PGCONNECT_TIMEOUT"),
+    ("dbname", "PGDATABASE"),
+    ("host", "PGHOST"),
+    ("hostaddr", "PGHOSTADDR"),
+    ("options", "PGOPTIONS"),
+    ("passfile", "PGPASSFILE"),
+    ("password", "PGPASSWORD"),
+    ("port", "PGPORT"),
+    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
+    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslcrl", "PGSSLCRL"),
+    ("sslkey", "PGSSLKEY"),
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("user", "PGUSER"),
+];
+
+/// Parameters that change nothing here.
+const WITHOUT_EFFECT: [&str; 8] = [
+    "fallback_application_name",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "sslcompression",
+    "sslsni",
+    "tcp_user_timeout",
+];
 
 /// What to connect with.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Conninfo {
     /// The servers, in the order in which they are tried.
     pub servers: Vec<Server>,
-    /// `user`
-    pub user: String,
+    /// `user`; if there is none, that of the process.
+    pub user: Option<String>,
     /// `password`
-    pub password: Vec<u8>,
-    /// `dbname`
-    pub database: String,
+    pub password: Option<Vec<u8>>,
+    /// `passfile`; if there is none, `.pgpass` in the user's home.
+    pub passfile: Option<PathBuf>,
+    /// `dbname`; if there is none, the name of the user.
+    pub database: Option<String>,
     /// Other parameters of the session.
     pub session: Vec<(String, String)>,
     /// `connect_timeout`
     pub connect_wait: Duration,
+    /// `sslmode` and what belongs to it.
+    pub security: Security,
 }
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
-    /// A name or an address, and the port.
-    Tcp(String, u16),
-    /// The path of a UNIX socket.
-    Unix(PathBuf),
+    /// By TCP.
+    Tcp {
+        /// The name or address that a certificate has to name. May be empty.
+        host: String,
+        /// An address that makes it needless to look the name up.
+        address: Option<String>,
+        port: u16,
+    },
+    /// By a UNIX socket in a folder.
+    Unix { folder: String, port: u16 },
 }
 
 impl Conninfo {
@@ -46,46 +94,50 @@ impl Conninfo {
     /// # Errors
     /// What is wrong with it, or is not supported.
     pub fn parse(text: &str) -> Result<Conninfo, String> {
-        if text.starts_with("postgresql://") || text.starts_with("postgres://") {
-            return Err("a URI is not supported: write host=… port=… dbname=…".to_owned());
+        Conninfo::with(text, |name| env::var(name).ok())
+    }
+
+    fn with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Conninfo, String> {
+        let from_environment = VARIABLES.iter().filter_map(|(name, from)| {
+            Some(((*name).to_owned(), variable(from).filter(|value| !value.is_empty())?))
+        });
+        let mut given: BTreeMap<String, String> = from_environment.collect();
+        // The last one counts. An empty value is that of a parameter that is not given.
+        for (name, value) in text::parameters(text)? {
+            given.insert(name, value);
         }
-        let (mut hosts, mut ports) = (String::new(), String::new());
-        let (mut user, mut database) = (None, None);
-        let (mut password, mut session) = (Vec::new(), Vec::new());
-        let mut connect_wait = CONNECT_WAIT;
-        for (name, value) in pairs(text)? {
-            match name.as_str() {
-                "host" if hosts.is_empty() => hosts = value,
-                "host" => {}
-                // An address makes the name needless.
-                "hostaddr" => hosts = value,
-                "port" => ports = value,
-                "user" => user = Some(value).filter(|user| !user.is_empty()),
-                "dbname" => database = Some(value).filter(|name| !name.is_empty()),
-                "password" => password = value.into_bytes(),
-                "connect_timeout" => connect_wait = wait(&value)?,
-                "options" | "application_name" | "client_encoding" => session.push((name, value)),
-                "sslmode" if !matches!(value.as_str(), "disable" | "allow" | "prefer") => {
-                    return Err(format!("sslmode={value} is not supported: {NO_TLS}"));
-                }
-                "sslmode"
-                | "fallback_application_name"
-                | "keepalives"
-                | "keepalives_idle"
-                | "keepalives_interval"
-                | "keepalives_count"
-                | "tcp_user_timeout" => {}
-                _ => return Err(format!("the connection option '{name}' is not supported")),
+        let mut take = |name: &str| given.remove(name).filter(|value| !value.is_empty());
+        let (hosts, addresses, ports) = (take("host"), take("hostaddr"), take("port"));
+        let servers = servers(hosts.as_deref(), addresses.as_deref(), ports.as_deref())?;
+        let session = ["options", "application_name", "client_encoding"];
+        let session = session.iter().filter_map(|name| Some(((*name).to_owned(), take(name)?)));
+        let info = Conninfo {
+            servers,
+            session: session.collect(),
+            user: take("user"),
+            password: take("password").map(String::into_bytes),
+            passfile: take("passfile").map(PathBuf::from),
+            database: take("dbname"),
+            connect_wait: take("connect_timeout").map_or(Ok(CONNECT_WAIT), |text| wait(&text))?,
+            security: Security::take(&mut take)?,
+        };
+        let only = [
+            ("channel_binding", ["disable", "prefer"]),
+            ("gssencmode", ["disable", "prefer"]),
+            ("target_session_attrs", ["any", "prefer-standby"]),
+            ("load_balance_hosts", ["disable", "disable"]),
+        ];
+        for (name, values) in only {
+            if let Some(value) = take(name).filter(|value| !values.contains(&value.as_str())) {
+                return Err(format!("{name}={value} is not supported"));
             }
         }
-        let user = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
-        let database = database.unwrap_or_else(|| user.clone());
-        let servers = servers(&hosts, &ports)?;
-        Ok(Conninfo { servers, user, password, database, session, connect_wait })
+        match given.keys().find(|name| !WITHOUT_EFFECT.contains(&name.as_str())) {
+            Some(name) => Err(format!("the connection option '{name}' is not supported")),
+            None => Ok(info),
+        }
     }
 }
-
-const NO_TLS: &str = "connect over a UNIX socket, the loopback interface or a tunnel";
 
 fn wait(value: &str) -> Result<Duration, String> {
     let seconds = value.trim().parse::<i64>();
@@ -96,106 +148,112 @@ fn wait(value: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 
-fn servers(hosts: &str, ports: &str) -> Result<Vec<Server>, String> {
-    let ports: Vec<&str> = ports.split(',').collect();
-    let hosts = hosts.split(',').enumerate();
-    let server = |(at, host): (usize, &str)| {
-        let port = if ports.len() == 1 { ports.first() } else { ports.get(at) };
-        let port = match port.copied().unwrap_or_default().trim() {
-            "" => PORT,
-            text => text
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| format!("invalid port number: '{text}'"))?,
-        };
-        let folder = if host.is_empty() { SOCKET_FOLDER } else { host };
-        Ok(match folder.starts_with('/') {
-            true => Server::Unix(PathBuf::from(format!("{folder}/.s.PGSQL.{port}"))),
-            false => Server::Tcp(host.to_owned(), port),
+fn servers(
+    hosts: Option<&str>,
+    addresses: Option<&str>,
+    ports: Option<&str>,
+) -> Result<Vec<Server>, String> {
+    let list = |text: Option<&str>| -> Vec<String> {
+        text.map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default()
+    };
+    let (hosts, addresses, ports) = (list(hosts), list(addresses), list(ports));
+    let count = hosts.len().max(addresses.len()).max(1);
+    if !addresses.is_empty() && !hosts.is_empty() && addresses.len() != hosts.len() {
+        let (hosts, addresses) = (hosts.len(), addresses.len());
+        return Err(format!("could not match {hosts} host names to {addresses} hostaddr values"));
+    }
+    if ports.len() > 1 && ports.len() != count {
+        let ports = ports.len();
+        return Err(format!("could not match {ports} port numbers to {count} hosts"));
+    }
+    let at = |list: &[String], place: usize| list.get(place).cloned().unwrap_or_default();
+    let server = |place: usize| {
+        let port = port(&at(&ports, if ports.len() == 1 { 0 } else { place }))?;
+        let (host, address) = (at(&hosts, place), at(&addresses, place));
+        let address = Some(address).filter(|address| !address.is_empty());
+        let folder = if host.is_empty() { SOCKET_FOLDER } else { host.as_str() };
+        Ok(match folder.starts_with('/') && address.is_none() {
+            true => Server::Unix { folder: folder.to_owned(), port },
+            false => Server::Tcp { host, address, port },
         })
     };
-    hosts.map(server).collect()
+    (0..count).map(server).collect()
 }
 
-/// The pairs of `name = value`, where a value may be in quotes. Source: `conninfo_parse`.
-fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
-    let mut letters = text.chars().peekable();
-    let mut pairs = Vec::new();
-    loop {
-        while letters.next_if(|letter| letter.is_ascii_whitespace()).is_some() {}
-        if letters.peek().is_none() {
-            return Ok(pairs);
-        }
-        let mut name = String::new();
-        while let Some(letter) = letters.next_if(|c| *c != '=' && !c.is_ascii_whitespace()) {
-            name.push(letter);
-        }
-        while letters.next_if(|letter| letter.is_ascii_whitespace()).is_some() {}
-        if letters.next() != Some('=') {
-            return Err(format!("missing \"=\" after \"{name}\" in connection info string"));
-        }
-        while letters.next_if(|letter| letter.is_ascii_whitespace()).is_some() {}
-        let is_quoted = letters.next_if_eq(&'\'').is_some();
-        let mut value = String::new();
-        loop {
-            match letters.next() {
-                Some('\'') if is_quoted => break,
-                Some('\\') => value.extend(letters.next()),
-                Some(letter) if !is_quoted && letter.is_ascii_whitespace() => break,
-                Some(letter) => value.push(letter),
-                None if is_quoted => {
-                    return Err("unterminated quoted string in connection info string".to_owned());
-                }
-                None => break,
-            }
-        }
-        pairs.push((name, value));
+fn port(text: &str) -> Result<u16, String> {
+    let invalid = || format!("invalid port number: '{text}'");
+    match text.trim() {
+        "" => Ok(PORT),
+        number => number.parse().ok().filter(|port| *port > 0).ok_or_else(invalid),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::security::SslMode;
     use super::*;
+
+    fn parsed(text: &str) -> Conninfo {
+        Conninfo::with(text, |_| None).unwrap_or_else(|why| panic!("{text}: {why}"))
+    }
+
+    fn tcp(host: &str, port: u16) -> Server {
+        Server::Tcp { host: host.to_owned(), address: None, port }
+    }
+
+    fn unix(folder: &str, port: u16) -> Server {
+        Server::Unix { folder: folder.to_owned(), port }
+    }
 
     #[test]
     fn parameters_are_libpqs() {
-        let info = Conninfo::parse(
+        let info = parsed(
             "host=/run/pg port = 6000 user='o\\'hara x' password=a\\ b dbname=d connect_timeout=1",
         );
-        let info = info.unwrap_or_else(|why| panic!("{why}"));
-        assert_eq!(info.servers, [Server::Unix("/run/pg/.s.PGSQL.6000".into())]);
-        assert_eq!((info.user.as_str(), info.database.as_str()), ("o'hara x", "d"));
-        assert_eq!(info.password, b"a b");
+        assert_eq!(info.servers, [unix("/run/pg", 6000)]);
+        assert_eq!(info.user.as_deref(), Some("o'hara x"));
+        assert_eq!(info.database.as_deref(), Some("d"));
+        assert_eq!(info.password.as_deref(), Some(&b"a b"[..]));
         assert_eq!(info.connect_wait, Duration::from_secs(2));
-        let info =
-            Conninfo::parse("host=a,b port=1,2 user=u").unwrap_or_else(|why| panic!("{why}"));
-        assert_eq!(info.servers, [Server::Tcp("a".into(), 1), Server::Tcp("b".into(), 2)]);
-        assert_eq!(info.database, "u");
-        let info = Conninfo::parse("").unwrap_or_else(|why| panic!("{why}"));
-        assert_eq!(info.servers, [Server::Unix("/var/run/postgresql/.s.PGSQL.5432".into())]);
+        let info = parsed("host=a,b port=1,2 user=u");
+        assert_eq!(info.servers, [tcp("a", 1), tcp("b", 2)]);
+        assert_eq!(info.database, None);
+        assert_eq!(parsed("").servers, [unix("/var/run/postgresql", 5432)]);
+        let address = Some("::1".to_owned());
+        let server = Server::Tcp { host: "db".to_owned(), address, port: 5432 };
+        assert_eq!(parsed("host=db hostaddr=::1").servers, [server]);
+        assert_eq!(parsed("host=a host=b").servers, [tcp("b", 5432)]);
+        assert_eq!(parsed("postgresql://u@h:1/d?sslmode=require").security.mode, SslMode::Require);
+    }
+
+    #[test]
+    fn the_environment_has_what_is_not_given() {
+        let variable = |name: &str| match name {
+            "PGHOST" => Some("db".to_owned()),
+            "PGUSER" => Some("www".to_owned()),
+            "PGSSLMODE" => Some(String::new()),
+            _ => None,
+        };
+        let info = Conninfo::with("user=u", variable).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!((info.servers, info.user), (vec![tcp("db", 5432)], Some("u".to_owned())));
+        assert_eq!(info.security.mode, SslMode::Prefer);
     }
 
     #[test]
     fn what_is_not_supported_is_an_error() {
         for (wrong, why) in [
-            ("host", "missing \"=\""),
-            ("host='a", "unterminated"),
             ("port=x", "invalid port"),
             ("port=70000", "invalid port"),
-            ("sslmode=require", "UNIX socket"),
+            ("host=a,b port=1,2,3", "port numbers"),
+            ("host=a,b hostaddr=::1", "hostaddr"),
+            ("sslmode=x", "sslmode"),
+            ("sslpassword=x", "'sslpassword'"),
             ("service=x", "'service'"),
-            ("postgresql://localhost/x", "URI"),
+            ("channel_binding=require", "channel_binding"),
             ("connect_timeout=x", "no number"),
         ] {
-            assert!(Conninfo::parse(wrong).is_err_and(|found| found.contains(why)), "{wrong}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_text_panics(text in "[a-z=' \\\\,]{0,40}") {
-            let _ = Conninfo::parse(&text);
+            let found = Conninfo::with(wrong, |_| None);
+            assert!(found.is_err_and(|found| found.contains(why)), "{wrong}");
         }
     }
 }

@@ -4,10 +4,15 @@
 //! Source: APR's `apr_dbd_pgsql.c`. Specification:
 //! <https://www.postgresql.org/docs/current/protocol.html>.
 
+mod account;
 mod conninfo;
+mod passfile;
+mod security;
 mod socket;
+mod text;
 
 use std::io;
+use std::path::Path;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -18,7 +23,12 @@ use postgres_protocol::message::backend::{DataRowBody, ErrorFields, Message};
 use postgres_protocol::message::frontend;
 use postgres_protocol::{IsNull, Oid};
 
+use rustls_pki_types::ServerName;
+
+use self::account::Account;
 pub(super) use self::conninfo::Conninfo;
+use self::conninfo::Server;
+use self::security::SslMode;
 use self::socket::Socket;
 use super::driver::{Argument, Connection, Outcome, RESULT_BYTES_MAX, Unopened};
 use super::statement::{Statement, Type};
@@ -67,12 +77,7 @@ impl Pgsql {
         let mut last = "no server is given".to_owned();
         for server in &info.servers {
             let until = deadline.min(Instant::now() + info.connect_wait);
-            let connected = Socket::connect(server, until).map_err(Failure::from);
-            let connected = connected.and_then(|socket| {
-                let mut own = Pgsql { socket, prepared: Vec::new(), is_ready: false };
-                own.log_in(info, until).map(|()| own)
-            });
-            match connected {
+            match Pgsql::connect(info, server, until) {
                 Ok(mut own) => {
                     own.prepare(statements, deadline)
                         .map_err(|why| Unopened::Prepare(why.text()))?;
@@ -84,12 +89,51 @@ impl Pgsql {
         Err(Unopened::Connect(last))
     }
 
-    fn log_in(&mut self, info: &Conninfo, deadline: Instant) -> Result<(), Failure> {
+    /// Connects in the ways of `sslmode`, of which UNIX sockets know one.
+    fn connect(info: &Conninfo, server: &Server, until: Instant) -> Result<Pgsql, Failure> {
+        let account = Account::of(info, server);
+        let mode = info.security.mode;
+        let ways = if matches!(server, Server::Unix { .. }) { &[false] } else { mode.ways() };
+        let mut last = None;
+        for asks_for_tls in ways {
+            let mut socket = Socket::connect(server, until)?;
+            let secured = match asks_for_tls {
+                true => secure(&mut socket, info, server, account.home.as_deref(), until),
+                false => Ok(false),
+            };
+            let is_secure = match secured {
+                Ok(is_secure) => is_secure,
+                Err(why) => {
+                    last = Some(why);
+                    continue;
+                }
+            };
+            let mut own = Pgsql { socket, prepared: Vec::new(), is_ready: false };
+            match own.log_in(info, &account, until) {
+                Ok(()) => return Ok(own),
+                Err(why) => last = Some(why),
+            }
+            if *asks_for_tls && !is_secure {
+                // The next way has just been gone.
+                break;
+            }
+        }
+        Err(last.unwrap_or_else(unknown_way))
+    }
+
+    fn log_in(
+        &mut self,
+        info: &Conninfo,
+        account: &Account,
+        deadline: Instant,
+    ) -> Result<(), Failure> {
         let mut out = BytesMut::new();
-        let own = [("user", info.user.as_str()), ("database", info.database.as_str())];
+        let own = [("user", account.user.as_str()), ("database", account.database.as_str())];
         let more = info.session.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         frontend::startup_message(own.into_iter().chain(more), &mut out)?;
         self.socket.send(&out, deadline)?;
+        let password =
+            || account.password.as_deref().map_err(|why| Failure::Connection(why.clone()));
         let mut scram = None;
         loop {
             let mut out = BytesMut::new();
@@ -103,10 +147,10 @@ impl Pgsql {
                     return Ok(());
                 }
                 Message::AuthenticationCleartextPassword => {
-                    frontend::password_message(&info.password, &mut out)?;
+                    frontend::password_message(password()?, &mut out)?;
                 }
                 Message::AuthenticationMd5Password(body) => {
-                    let hash = md5_hash(info.user.as_bytes(), &info.password, body.salt());
+                    let hash = md5_hash(account.user.as_bytes(), password()?, body.salt());
                     frontend::password_message(hash.as_bytes(), &mut out)?;
                 }
                 Message::AuthenticationSasl(body) => {
@@ -114,7 +158,7 @@ impl Pgsql {
                     if !has_scram {
                         return Err(unknown_way());
                     }
-                    let own = ScramSha256::new(&info.password, ChannelBinding::unsupported());
+                    let own = ScramSha256::new(password()?, ChannelBinding::unsupported());
                     frontend::sasl_initial_response(SCRAM_SHA_256, own.message(), &mut out)?;
                     scram = Some(own);
                 }
@@ -246,6 +290,35 @@ impl Drop for Pgsql {
             let _ = self.socket.send(&out, Instant::now() + FAREWELL);
         }
     }
+}
+
+/// Speaks TLS with a server; false if it has none and need not have it.
+fn secure(
+    socket: &mut Socket,
+    info: &Conninfo,
+    server: &Server,
+    home: Option<&Path>,
+    deadline: Instant,
+) -> Result<bool, Failure> {
+    let Server::Tcp { host, address, .. } = server else { return Ok(false) };
+    let failure = |why: String| Failure::Connection(why);
+    let mode = info.security.mode;
+    if host.is_empty() && mode == SslMode::VerifyFull {
+        let why = "host name must be specified for a verified SSL connection";
+        return Err(failure(why.to_owned()));
+    }
+    let name = if host.is_empty() { address.as_ref().unwrap_or(host) } else { host };
+    let name = ServerName::try_from(name.clone());
+    let name = name.map_err(|_| failure(format!("\"{host}\" is no name of a host")))?;
+    let config = info.security.config(home).map_err(failure)?;
+    let is_secure = socket.secure(config, name, deadline).map_err(|why| match why.kind() {
+        io::ErrorKind::InvalidData => failure(format!("SSL error: {why}")),
+        _ => why.into(),
+    })?;
+    if !is_secure && mode != SslMode::Prefer {
+        return Err(failure("server does not support SSL, but SSL was required".to_owned()));
+    }
+    Ok(is_secure)
 }
 
 /// The longest wait for room to say that a connection ends.

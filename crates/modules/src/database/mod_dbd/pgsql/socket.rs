@@ -1,17 +1,21 @@
-//! A socket that blocks until a deadline, and the messages that come from it.
+//! A socket that blocks until a deadline, with TLS or without, and the messages that come from it.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::message::backend::{Header, Message};
+use postgres_protocol::message::frontend;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, recv};
+use rustls::{ClientConfig, ClientConnection};
+use rustls_pki_types::ServerName;
 
 use super::conninfo::Server;
 use crate::database::mod_dbd::driver::RESULT_BYTES_MAX;
@@ -21,9 +25,10 @@ const READ_BYTES: usize = 8 * 1024;
 /// The most addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// A connection to a server, without TLS.
+/// A connection to a server.
 pub(super) struct Socket {
     stream: Stream,
+    tls: Option<Box<ClientConnection>>,
     received: BytesMut,
 }
 
@@ -36,24 +41,58 @@ impl Socket {
     /// Connects until the deadline.
     pub fn connect(server: &Server, deadline: Instant) -> io::Result<Socket> {
         let stream = match server {
-            Server::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
-            Server::Tcp(host, port) => Stream::Tcp(connect_tcp(host, *port, deadline)?),
+            Server::Unix { folder, port } => {
+                let path = format!("{folder}/.s.PGSQL.{port}");
+                Stream::Unix(connect_unix(Path::new(&path), deadline)?)
+            }
+            Server::Tcp { host, address, port } => {
+                let host = address.as_ref().unwrap_or(host);
+                Stream::Tcp(connect_tcp(host, *port, deadline)?)
+            }
         };
-        Ok(Socket { stream, received: BytesMut::new() })
+        Ok(Socket { stream, tls: None, received: BytesMut::new() })
+    }
+
+    /// Asks for TLS, as the first of all; false if the server has none.
+    ///
+    /// Specification:
+    /// <https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL>.
+    pub fn secure(
+        &mut self,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        deadline: Instant,
+    ) -> io::Result<bool> {
+        let mut out = BytesMut::new();
+        frontend::ssl_request(&mut out);
+        self.send(&out, deadline)?;
+        // No byte more: what follows must come by TLS.
+        let mut answer = [0];
+        match (self.read(&mut answer, deadline)?, answer) {
+            (0, _) => return Err(closed()),
+            (_, [b'N']) => return Ok(false),
+            (_, [b'S']) => {}
+            _ => return Err(io::Error::other("received invalid response to SSL negotiation")),
+        }
+        let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        let mut timed = Timed { stream: &mut self.stream, deadline };
+        while tls.is_handshaking() {
+            tls.complete_io(&mut timed)?;
+        }
+        self.tls = Some(Box::new(tls));
+        Ok(true)
     }
 
     /// Sends bytes.
     pub fn send(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
-        let left = Some(left(deadline)?);
-        match &mut self.stream {
-            Stream::Tcp(stream) => {
-                stream.set_write_timeout(left)?;
-                stream.write_all(bytes)
+        let mut timed = Timed { stream: &mut self.stream, deadline };
+        match &mut self.tls {
+            Some(tls) => {
+                let mut stream = rustls::Stream::new(tls.as_mut(), &mut timed);
+                stream.write_all(bytes)?;
+                stream.flush()
             }
-            Stream::Unix(stream) => {
-                stream.set_write_timeout(left)?;
-                stream.write_all(bytes)
-            }
+            None => timed.write_all(bytes),
         }
     }
 
@@ -73,16 +112,69 @@ impl Socket {
             let mut bytes = [0; READ_BYTES];
             let count = self.read(&mut bytes, deadline)?;
             if count == 0 {
-                let why = "server closed the connection unexpectedly";
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
+                return Err(closed());
             }
             self.received.extend_from_slice(bytes.get(..count).unwrap_or_default());
         }
     }
 
     fn read(&mut self, bytes: &mut [u8], deadline: Instant) -> io::Result<usize> {
-        let left = Some(left(deadline)?);
-        match &mut self.stream {
+        let mut timed = Timed { stream: &mut self.stream, deadline };
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls.as_mut(), &mut timed).read(bytes),
+            None => timed.read(bytes),
+        }
+    }
+
+    /// Whether the server has sent nothing, and has not closed the connection.
+    pub fn is_quiet(&mut self) -> bool {
+        let is_quiet = match &mut self.tls {
+            None => {
+                let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+                let received = recv(self.stream.fd(), &mut [0u8; 1], flags);
+                matches!(received, Err(Errno::AGAIN))
+            }
+            Some(tls) => is_quiet(tls, &mut Waiting(&self.stream)).unwrap_or(false),
+        };
+        is_quiet && self.received.is_empty()
+    }
+}
+
+/// Whether nothing has come but what TLS itself wants to say, as its tickets.
+fn is_quiet(tls: &mut ClientConnection, waiting: &mut Waiting<'_>) -> Result<bool, rustls::Error> {
+    loop {
+        let state = tls.process_new_packets()?;
+        if state.plaintext_bytes_to_read() > 0 || state.peer_has_closed() {
+            return Ok(false);
+        }
+        match tls.read_tls(waiting) {
+            Ok(0) => return Ok(false),
+            Ok(_) => {}
+            Err(why) => return Ok(why.kind() == io::ErrorKind::WouldBlock),
+        }
+    }
+}
+
+/// What has arrived.
+struct Waiting<'a>(&'a Stream);
+
+impl Read for Waiting<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let (count, _) = recv(self.0.fd(), bytes, RecvFlags::DONTWAIT)?;
+        Ok(count)
+    }
+}
+
+/// A stream whose calls end with the deadline.
+struct Timed<'a> {
+    stream: &'a mut Stream,
+    deadline: Instant,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = Some(left(self.deadline)?);
+        match self.stream {
             Stream::Tcp(stream) => {
                 stream.set_read_timeout(left)?;
                 stream.read(bytes)
@@ -93,20 +185,40 @@ impl Socket {
             }
         }
     }
+}
 
-    /// Whether the server has sent nothing, and has not closed the connection.
-    pub fn is_quiet(&self) -> bool {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let received = recv(self.fd(), &mut [0u8; 1], flags);
-        self.received.is_empty() && matches!(received, Err(Errno::AGAIN))
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = Some(left(self.deadline)?);
+        match self.stream {
+            Stream::Tcp(stream) => {
+                stream.set_write_timeout(left)?;
+                stream.write(bytes)
+            }
+            Stream::Unix(stream) => {
+                stream.set_write_timeout(left)?;
+                stream.write(bytes)
+            }
+        }
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream {
     fn fd(&self) -> BorrowedFd<'_> {
-        match &self.stream {
+        match self {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
         }
     }
+}
+
+fn closed() -> io::Error {
+    let why = "server closed the connection unexpectedly";
+    io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
 /// Where the server's queue is full, the system waits, but not for longer than a call may send.
