@@ -235,6 +235,10 @@ pub fn write_connection(
     keep: bool,
     out: &mut Vec<u8>,
 ) {
+    if request.connection.stream.is_some() {
+        // HTTP/2 has none of these fields (RFC 9113 section 8.2.2).
+        return;
+    }
     if responses == 0 && request.host.upgrades.is_some() {
         return write_first(request, status, keep, out);
     }

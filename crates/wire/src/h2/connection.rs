@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::hpack::{Decoder, Encoder};
 use super::ledger::Ledger;
 use super::settings::{self, Settings};
+use super::spare::Spare;
 use super::stream::Stream;
 use super::window::{INITIAL_BYTES, ReceiveWindow, SendWindow};
 use super::{Code, StreamId, frame};
@@ -187,6 +188,8 @@ pub struct Connection {
     pub(super) padding: u32,
     /// What is to be sent, in order. The caller removes what it has sent.
     pub output: Vec<u8>,
+    /// Memory for the next request.
+    pub spare: Spare,
 }
 
 impl Connection {
@@ -224,6 +227,7 @@ impl Connection {
             failure: None,
             padding: now_ms as u32 | 1,
             output: Vec::new(),
+            spare: Spare::default(),
             limits,
         }
     }

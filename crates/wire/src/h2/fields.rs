@@ -1,7 +1,11 @@
 //! The fields of a request (RFC 9113 section 8): a block that was decoded becomes a head, as one of
 //! HTTP/1 would be.
 
+use std::borrow::Cow;
+
 use super::hpack::ENTRY_OVERHEAD_BYTES;
+use super::pseudo::{Pseudo, Values};
+use super::spare::Spare;
 use crate::chars::{decimal, is_field_content, is_token_string, is_visible, trim_blanks};
 use crate::request::{HeadError, HeadLimits, HeadOptions, LogLevel, RequestHead};
 use crate::table::Table;
@@ -59,15 +63,13 @@ pub(super) fn list_bytes(limits: &HeadLimits) -> usize {
 /// The fields of a block while it is decoded.
 pub(super) struct Fields {
     limits: HeadLimits,
+    head: Box<RequestHead>,
     table: Table,
-    method: Option<Vec<u8>>,
-    scheme: Option<Vec<u8>>,
-    authority: Option<Vec<u8>>,
-    path: Option<Vec<u8>>,
-    /// What the stream is to carry after CONNECT (RFC 8441).
-    protocol: Option<Vec<u8>>,
+    pseudo: Values,
     /// The parts of `Cookie`, joined (RFC 9113 section 8.2.3).
-    cookies: Option<Vec<u8>>,
+    cookies: Vec<u8>,
+    has_cookies: bool,
+    name: Vec<u8>,
     count: usize,
     bytes: usize,
     has_regular: bool,
@@ -86,16 +88,16 @@ pub(super) struct Request {
 }
 
 impl Fields {
-    pub fn new(limits: HeadLimits) -> Fields {
+    pub fn new(limits: HeadLimits, spare: &mut Spare) -> Fields {
+        let mut head = spare.take_head();
         Fields {
             limits,
-            table: Table::new(),
-            method: None,
-            scheme: None,
-            authority: None,
-            path: None,
-            protocol: None,
-            cookies: None,
+            table: std::mem::take(&mut head.headers),
+            head,
+            pseudo: Values::in_memory(spare.pseudo.take()),
+            cookies: spare.cookies.take(),
+            has_cookies: false,
+            name: spare.text.take(),
             count: 0,
             bytes: 0,
             has_regular: false,
@@ -122,7 +124,7 @@ impl Fields {
         let limit = list_bytes(&self.limits);
         if self.bytes > limit {
             // A refusal needs none of them.
-            (self.table, self.cookies) = (Table::new(), None);
+            (self.table, self.has_cookies) = (Table::new(), false);
             self.refuse(HeadError::new(431, 563, LogLevel::Info, "Request header is too large"));
             return self.bytes <= limit * REFUSED_TIMES;
         }
@@ -138,21 +140,14 @@ impl Fields {
     }
 
     fn take_pseudo(&mut self, name: &[u8], value: &[u8]) {
-        let to = match name {
-            b"method" => &mut self.method,
-            b"scheme" => &mut self.scheme,
-            b"authority" => &mut self.authority,
-            b"path" => &mut self.path,
-            b"protocol" => &mut self.protocol,
-            _ => {
-                self.is_malformed = true;
-                return;
-            }
+        let Some(pseudo) = Pseudo::of_name(name) else {
+            self.is_malformed = true;
+            return;
         };
         // Each one comes once, and before all other fields.
-        self.is_malformed |= to.is_some() || self.has_regular;
+        self.is_malformed |= self.pseudo.has(pseudo) || self.has_regular;
         let is_long = value.len() > self.limits.line_bytes;
-        *to = Some(value.get(..self.limits.line_bytes).unwrap_or(value).to_vec());
+        self.pseudo.set(pseudo, value.get(..self.limits.line_bytes).unwrap_or(value));
         if is_long {
             let message = format!(
                 "request failed: client's request-line exceeds LimitRequestLine (longer than {})",
@@ -192,20 +187,19 @@ impl Fields {
             return self.refuse(error.with_notes(TOO_LARGE));
         }
         if name == b"cookie" {
-            match &mut self.cookies {
-                Some(cookies) => {
-                    cookies.extend_from_slice(b"; ");
-                    cookies.extend_from_slice(value);
-                }
-                None => {
-                    // The place of the first is that of all.
-                    self.table.add(b"Cookie", b"");
-                    self.cookies = Some(value.to_vec());
-                }
+            if self.has_cookies {
+                self.cookies.extend_from_slice(b"; ");
+            } else {
+                // The place of the first is that of all.
+                self.table.add(b"Cookie", b"");
+                self.has_cookies = true;
             }
+            self.cookies.extend_from_slice(value);
             return;
         }
-        self.table.add(&camel_case(name), value);
+        self.name.clear();
+        self.name.extend(camel_case(name));
+        self.table.add(&self.name, value);
     }
 
     /// The request; `None` if it is malformed (RFC 9113 section 8.1.1). `ends`: it has no body.
@@ -215,38 +209,43 @@ impl Fields {
         options: &HeadOptions<'_>,
         ends: bool,
         websocket_key: Option<&str>,
+        spare: &mut Spare,
     ) -> Option<Request> {
-        let mut method = self.method.take().filter(|_| !self.is_malformed)?;
-        let target = self.target(&method)?;
+        let pseudo = std::mem::take(&mut self.pseudo);
+        let mut method = pseudo.get(Pseudo::Method).filter(|_| !self.is_malformed)?;
+        let target = self.target(&pseudo, method)?;
         let announced = match self.table.get(b"Content-Length") {
             Some(length) => Some(decimal(length)?),
             None => None,
         };
-        let is_extended = self.protocol.is_some();
-        if is_extended {
-            method = self.make_upgrade(websocket_key);
+        let protocol = pseudo.get(Pseudo::Protocol);
+        if let Some(protocol) = protocol {
+            self.make_upgrade(protocol, websocket_key);
+            method = b"GET";
         }
-        if is_extended && announced.is_some() {
+        if protocol.is_some() && announced.is_some() {
             // What follows would be no body, and no part of the WebSocket either.
             let message = "a CONNECT that announces a body";
             self.refuse(HeadError::new(400, 10460, LogLevel::Debug, message));
         }
-        if method != b"CONNECT" && self.authority.is_none() && !self.table.contains(b"Host") {
+        // That of a plain CONNECT is its target.
+        let authority = pseudo.get(Pseudo::Authority).filter(|_| method != b"CONNECT");
+        if method != b"CONNECT" && authority.is_none() && !self.table.contains(b"Host") {
             return None;
         }
         let has_two = self.table.get_all(b"Content-Length").nth(1).is_some();
         if has_two || ends && announced.is_some_and(|length| length > 0) {
             return None;
         }
-        if let Some(authority) = &self.authority {
+        if let Some(authority) = authority {
             self.table.set(b"Host", authority);
         }
-        if let Some(cookies) = &self.cookies {
-            self.table.set(b"Cookie", cookies);
+        if self.has_cookies {
+            self.table.set(b"Cookie", &self.cookies);
         }
         match (ends, announced) {
             // What follows is no body.
-            _ if is_extended || method == b"CONNECT" => {}
+            _ if protocol.is_some() || method == b"CONNECT" => {}
             // Handlers learn by the fields whether there is a body.
             (false, None) => self.table.add(b"Transfer-Encoding", b"chunked"),
             (true, None) if self.table.contains(b"Content-Type") => {
@@ -254,9 +253,10 @@ impl Fields {
             }
             _ => {}
         }
-        let mut head = Box::new(RequestHead::new());
-        let made = head.set_streamed(&method, &target, self.table, &self.limits, options);
-        let has_scheme = self.scheme.is_none_or(|scheme| is_http(&scheme));
+        let (mut head, mut line) = (self.head, self.name);
+        write_line(&mut line, method, &target);
+        let made = head.set_streamed(&line, self.table, &self.limits, options);
+        let has_scheme = pseudo.get(Pseudo::Scheme).is_none_or(is_http);
         let mut refusal = self.refusal.or(made.err());
         if let Some(error) = refusal.as_mut().filter(|error| error.log_number == JOINED_TOO_LARGE) {
             // In HTTP/1 it is a 400.
@@ -266,13 +266,17 @@ impl Fields {
             let message = "the scheme of the request is neither http nor https";
             refusal = Some(HeadError::new(400, 10379, LogLevel::Debug, message));
         }
+        drop(target);
+        spare.pseudo.give(pseudo.into_memory());
+        spare.cookies.give(self.cookies);
+        spare.text.give(line);
         Some(Request { head, refusal, announced })
     }
 
-    /// Makes a request for a WebSocket one of HTTP/1.1 (RFC 8441 section 5); returns its method.
-    fn make_upgrade(&mut self, websocket_key: Option<&str>) -> Vec<u8> {
-        match (self.protocol.as_deref(), websocket_key) {
-            (Some(b"websocket"), Some(key)) => {
+    /// Makes a request for a WebSocket one of HTTP/1.1 (RFC 8441 section 5), whose method is GET.
+    fn make_upgrade(&mut self, protocol: &[u8], websocket_key: Option<&str>) {
+        match (protocol, websocket_key) {
+            (b"websocket", Some(key)) => {
                 self.table.set(b"Upgrade", b"websocket");
                 self.table.set(b"Connection", b"Upgrade");
                 self.table.set(b"Sec-WebSocket-Key", key.as_bytes());
@@ -282,35 +286,36 @@ impl Fields {
                 self.refuse(HeadError::new(501, 10460, LogLevel::Debug, message));
             }
         }
-        b"GET".to_vec()
     }
 
     /// What stands between method and version in a request line.
-    fn target(&mut self, method: &[u8]) -> Option<Vec<u8>> {
-        let has_valid_host = self.authority.as_deref().is_none_or(is_authority);
+    fn target<'p>(&self, pseudo: &'p Values, method: &[u8]) -> Option<Cow<'p, [u8]>> {
+        let authority = pseudo.get(Pseudo::Authority);
+        let has_valid_host = authority.is_none_or(is_authority);
         if !is_token_string(method) || !has_valid_host {
             return None;
         }
-        if self.protocol.is_some() && method != b"CONNECT" {
+        let (is_connect, is_extended) = (method == b"CONNECT", pseudo.has(Pseudo::Protocol));
+        if is_extended && !is_connect {
             return None;
         }
-        if method == b"CONNECT" && self.protocol.is_none() {
-            let is_plain = self.scheme.is_none() && self.path.is_none();
-            return self.authority.take().filter(|_| is_plain);
+        if is_connect && !is_extended {
+            let is_plain = !pseudo.has(Pseudo::Scheme) && !pseudo.has(Pseudo::Path);
+            return authority.filter(|_| is_plain).map(Cow::Borrowed);
         }
-        let scheme = self.scheme.as_ref().filter(|scheme| is_scheme(scheme))?;
-        let path = self.path.take()?;
+        let scheme = pseudo.get(Pseudo::Scheme).filter(|scheme| is_scheme(scheme))?;
+        let path = pseudo.get(Pseudo::Path)?;
         let is_of_server = path == b"*" && method == b"OPTIONS";
         let is_valid = path.starts_with(b"/") || is_of_server;
         if !is_valid || !path.iter().all(|byte| is_visible(*byte)) {
             return None;
         }
         if is_of_server || !self.is_for_proxy && is_http(scheme) {
-            return Some(path);
+            return Some(Cow::Borrowed(path));
         }
         // A forward proxy recognises its requests by an absolute target.
-        let authority = self.authority.as_deref().or_else(|| self.table.get(b"Host"))?;
-        Some([scheme, &b"://"[..], authority, &path].concat())
+        let authority = authority.or_else(|| self.table.get(b"Host"))?;
+        Some(Cow::Owned([scheme, b"://", authority, path].concat()))
     }
 
     /// The fields behind a body of so many bytes, whose length the head may have announced; `None`
@@ -322,11 +327,15 @@ impl Fields {
         }
         let is_kept = |name: &[u8]| !NOT_BEHIND_BODIES.contains(&name);
         self.table.retain(|name, _| is_kept(name));
-        let has_pseudo = [&self.method, &self.scheme, &self.authority, &self.path, &self.protocol]
-            .into_iter()
-            .any(Option::is_some);
-        let is_valid = !self.is_malformed && !has_pseudo && self.refusal.is_none();
+        let is_valid = !self.is_malformed && self.pseudo.is_empty() && self.refusal.is_none();
         is_valid.then_some(self.table)
+    }
+}
+
+fn write_line(line: &mut Vec<u8>, method: &[u8], target: &[u8]) {
+    line.clear();
+    for part in [method, b" ", target, b" HTTP/2.0"] {
+        line.extend_from_slice(part);
     }
 }
 
@@ -348,13 +357,11 @@ fn is_http(scheme: &[u8]) -> bool {
 }
 
 /// The usual way to write a name in HTTP/1: programs and logs expect it.
-pub(super) fn camel_case(name: &[u8]) -> Vec<u8> {
+pub(super) fn camel_case(name: &[u8]) -> impl Iterator<Item = u8> {
     let mut before = b'-';
-    name.iter()
-        .map(|byte| {
-            let byte = if before == b'-' { byte.to_ascii_uppercase() } else { *byte };
-            before = byte;
-            byte
-        })
-        .collect()
+    name.iter().map(move |byte| {
+        let byte = if before == b'-' { byte.to_ascii_uppercase() } else { *byte };
+        before = byte;
+        byte
+    })
 }

@@ -15,11 +15,13 @@ mod fields;
 mod frame;
 pub mod hpack;
 mod ledger;
+mod pseudo;
 mod push;
 mod receive;
 mod response_fields;
 mod send;
 mod settings;
+mod spare;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ pub use frame::PREFACE;
 pub use ledger::Ledger;
 pub use push::Promise;
 pub use send::is_of_connection;
+pub use spare::Spare;
 
 /// The number of a stream; the client's are odd.
 pub type StreamId = u32;

@@ -54,7 +54,7 @@ impl Connection {
         if !is_open || parent.is_multiple_of(2) || !self.has_push_place() {
             return None;
         }
-        let mut fields = Fields::new(self.limits.head);
+        let mut fields = Fields::new(self.limits.head, &mut self.spare);
         let mut all = pseudo.iter().chain(others);
         if !all.all(|(name, value)| fields.take(&name.to_ascii_lowercase(), value)) {
             return None;
@@ -65,7 +65,7 @@ impl Connection {
         {
             return None;
         }
-        let request = fields.into_request(options, true, None)?;
+        let request = fields.into_request(options, true, None, &mut self.spare)?;
         let id = self.last_pushed + 2;
         self.last_pushed = id;
         self.pushed += 1;

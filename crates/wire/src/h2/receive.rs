@@ -258,7 +258,7 @@ impl Connection {
         options: Option<&HeadOptions<'_>>,
     ) -> Outcome {
         let Some(options) = options else { return self.response(id, ends, block) };
-        let mut fields = Fields::new(self.limits.head);
+        let mut fields = Fields::new(self.limits.head, &mut self.spare);
         fields.is_for_proxy = self.limits.is_forward_proxy;
         let decoded = self.decoder.decode(block, |name, value| fields.take(name, value));
         match decoded {
@@ -303,7 +303,8 @@ impl Connection {
     ) -> Outcome {
         let head_bytes = fields.bytes();
         let key = self.limits.has_websockets.then(|| self.next_websocket_key());
-        let Some(request) = fields.into_request(options, ends, key.as_deref()) else {
+        let spare = &mut self.spare;
+        let Some(request) = fields.into_request(options, ends, key.as_deref(), spare) else {
             return self.stream_error(id, Code::PROTOCOL_ERROR);
         };
         let state = if ends { State::PeerEnded } else { State::Open };

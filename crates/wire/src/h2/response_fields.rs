@@ -65,7 +65,8 @@ impl ResponseFields {
             self.is_malformed = true;
             return true;
         }
-        self.table.add(&camel_case(name), value);
+        let name: Vec<u8> = camel_case(name).collect();
+        self.table.add(&name, value);
         true
     }
 

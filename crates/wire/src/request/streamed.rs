@@ -14,20 +14,19 @@ const OF_CONNECTION: [&[u8]; 6] = [
 ];
 
 impl RequestHead {
-    /// Sets what a request line and fields of HTTP/1 would have set: logs and programs see
-    /// `METHOD target HTTP/2.0`. `fields` are valid, and have one `Host` at most.
+    /// Sets what a request line (`METHOD target HTTP/2.0`) and fields of HTTP/1 would have set:
+    /// logs and programs see them. `fields` are valid, and have one `Host` at most.
     ///
     /// Errors: those of a request line or of fields that are refused by a response.
     pub(crate) fn set_streamed(
         &mut self,
-        method: &[u8],
-        target: &[u8],
+        request_line: &[u8],
         fields: Table,
         limits: &HeadLimits,
         options: &HeadOptions<'_>,
     ) -> Result<(), Box<HeadError>> {
         self.clear();
-        let parsed = line::parse(self, &[method, b" ", target, b" HTTP/2.0"].concat(), options);
+        let parsed = line::parse(self, request_line, options);
         self.headers = fields;
         parsed.and(fields::finish(self, limits))
     }
@@ -45,13 +44,14 @@ impl RequestHead {
         for name in OF_CONNECTION {
             fields.unset(name);
         }
-        let mut target = self.path().to_vec();
+        let mut line = [self.method_name(), b" ", self.path()].concat();
         if let Some(query) = self.query() {
-            target.push(b'?');
-            target.extend_from_slice(query);
+            line.push(b'?');
+            line.extend_from_slice(query);
         }
+        line.extend_from_slice(b" HTTP/2.0");
         let mut head = RequestHead::new();
-        head.set_streamed(self.method_name(), &target, fields, limits, options)?;
+        head.set_streamed(&line, fields, limits, options)?;
         Ok(head)
     }
 }

@@ -50,10 +50,12 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(stream: Rc<Stream>, head: RequestHead) -> Exchange {
+    fn new(stream: Rc<Stream>, mut head: Box<RequestHead>) -> Exchange {
         let service = stream.shared.service.clone();
         let mut active = service.stream_actives.take(Active::new);
-        active.head = head;
+        // A later request has the memory of this one's predecessor.
+        std::mem::swap(&mut active.head, &mut *head);
+        stream.shared.protocol.borrow_mut().spare.give(head);
         let connection = Connection::without_stream(service, info(&stream));
         let _counted = stream.shared.service.connections.stream();
         let _serving = Serving { stream: stream.clone(), _counted };
@@ -90,7 +92,7 @@ pub(super) async fn serve(
     head: Box<RequestHead>,
     refusal: Option<Box<HeadError>>,
 ) {
-    let mut exchange = Exchange::new(stream, *head);
+    let mut exchange = Exchange::new(stream, head);
     exchange.serve(refusal).await;
     exchange.active.reset();
 }
@@ -99,8 +101,10 @@ impl Exchange {
     async fn serve(&mut self, refusal: Option<Box<HeadError>>) {
         let Exchange { stream, connection, active, .. } = self;
         let active: &mut Active = active;
+        stream.shared.places.borrow_mut().give(active);
         let mut request = requests::blank(connection, active);
         let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
+        stream.shared.places.borrow_mut().take(active);
         request.take_head(&mut active.head);
         if request.head.flags.has(HeadFlags::PRIORITY)
             && let Some(value) = request.head.headers_in.get(b"Priority")

@@ -20,6 +20,9 @@ use crate::service::OUTPUT_BYTES;
 /// Longest head of a body that is a whole response (`nph-`).
 const RAW_HEAD_BYTES: usize = 64 * 1024;
 
+/// The capacity of the buffer for heads that is kept, in bytes.
+const HEAD_KEPT_BYTES: usize = 16 * 1024;
+
 /// Status and fields of a head in the text of HTTP/1.
 pub(super) fn parse_head(
     text: &[u8],
@@ -60,8 +63,8 @@ fn broken() -> io::Error {
 
 /// Sends a head in the text of HTTP/1, after what the client is promised because of it, unless the
 /// configuration of its directory declines that. `ends`: nothing follows.
-fn head(stream: &Stream, text: &[u8], declines_pushes: bool, ends: bool) -> io::Result<()> {
-    let (status, fields) = parse_head(text).ok_or(io::ErrorKind::InvalidData)?;
+fn head(stream: &Stream, text: Vec<u8>, declines_pushes: bool, ends: bool) -> io::Result<()> {
+    let (status, fields) = parse_head(&text).ok_or(io::ErrorKind::InvalidData)?;
     if stream.is_reset.get() || stream.shared.is_broken.get() {
         return Err(broken());
     }
@@ -72,7 +75,17 @@ fn head(stream: &Stream, text: &[u8], declines_pushes: bool, ends: bool) -> io::
     }
     push::place(stream, fields.clone());
     send_head(stream, status, fields, declines_pushes, ends);
+    if text.capacity() <= HEAD_KEPT_BYTES {
+        stream.shared.service.head_text.replace(text);
+    }
     Ok(())
+}
+
+/// An empty buffer for a head, which [`head`] returns.
+fn head_text(stream: &Stream) -> Vec<u8> {
+    let mut text = stream.shared.service.head_text.take();
+    text.clear();
+    text
 }
 
 fn send_head<'f>(
@@ -120,7 +133,7 @@ pub(super) async fn cached(
     request: &mut Request,
     reply: &Reply,
 ) -> io::Result<()> {
-    let mut text = Vec::with_capacity(512);
+    let mut text = head_text(stream);
     fast::write_head(request, reply, 0, false, &mut text);
     let is_accepted = request.connection.pushing.get().is_accepted;
     let declines_pushes = !is_accepted || reply.declines_pushes();
@@ -136,13 +149,13 @@ pub(super) async fn cached(
         let first = reply.part().map_or(0, |part| part.first);
         let length = reply.part().map_or(slice.length, wire::range::ByteRange::len);
         let file = slice.file.clone();
-        head(stream, &text, declines_pushes, length == 0)?;
+        head(stream, text, declines_pushes, length == 0)?;
         let slice = FileSlice { file, offset: slice.offset + first, length };
         return send_file(stream, slice, true).await;
     }
     let body = reply.in_memory().unwrap_or_default();
     let body = if reply.is_chunked() { unchunked(body) } else { body };
-    head(stream, &text, declines_pushes, body.is_empty())?;
+    head(stream, text, declines_pushes, body.is_empty())?;
     if body.is_empty() { Ok(()) } else { send_bytes(stream, body, true).await }
 }
 
@@ -174,7 +187,7 @@ pub(super) async fn made(
 
 async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::Result<()> {
     let mut body = std::mem::take(&mut request.response.body);
-    let mut text = Vec::with_capacity(512);
+    let mut text = head_text(stream);
     if request.response.is_raw {
         body = split_raw(body, &mut text).await?;
     } else {
@@ -187,9 +200,9 @@ async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::R
     let has_trailers =
         !request.response.trailers_out.is_empty() || request.response.late_trailers.is_some();
     if !has_body || known == Some(0) && !has_trailers {
-        return head(stream, &text, declines_pushes, true);
+        return head(stream, text, declines_pushes, true);
     }
-    head(stream, &text, declines_pushes, false)?;
+    head(stream, text, declines_pushes, false)?;
     request.response.bytes_sent = known.unwrap_or(0);
     let is_counted = known.is_none();
     // Only the last piece of a body that is whole is known to be the last one.

@@ -7,7 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use rt::Deadline;
+use rt::{Deadline, Pooled};
 use server::log::Level;
 use wire::h2::{self, Code, Failure};
 
@@ -16,15 +16,13 @@ use super::stream::{OUTPUT_BYTES, Shared};
 use super::upgrade::{Asking, Upgrade};
 use super::{exchange, host_of, idle_deadline, limits};
 use crate::connection::Connection;
+use crate::service::Buffers;
 
 /// Bytes that wait to be sent, beyond which nothing is received.
 const UNSENT_BYTES: usize = 512 * 1024;
 
 /// Bytes that are received at a time.
 const RECEIVE_BYTES: usize = 32 * 1024;
-
-/// The capacity of the output that is kept while nothing is sent.
-const OUTPUT_KEPT_BYTES: usize = 4096;
 
 /// How long a client that was asked to leave may still send requests.
 const LEAVING: std::time::Duration = std::time::Duration::from_millis(500);
@@ -33,6 +31,10 @@ const LEAVING: std::time::Duration = std::time::Duration::from_millis(500);
 struct Session {
     connection: Connection,
     shared: Rc<Shared>,
+    /// What it works with, unless it is idle.
+    buffers: Option<Pooled<Buffers>>,
+    /// Whether responses have been woken that have more to send.
+    awaits_output: bool,
     /// Bytes of a frame that is not complete.
     input: Vec<u8>,
     /// How much of the output was sent.
@@ -93,6 +95,7 @@ pub(in crate::connection) async fn run(
         openings: Cell::new(0),
         promised: RefCell::default(),
         diary: RefCell::default(),
+        places: RefCell::default(),
     });
     let deadline = idle_deadline(&connection.engine.handle, &host, false);
     let warm_up = host.http2.as_ref().and_then(|http2| http2.warm_up);
@@ -101,6 +104,8 @@ pub(in crate::connection) async fn run(
     let mut session = Session {
         connection,
         shared,
+        buffers: None,
+        awaits_output: false,
         input: received,
         sent: 0,
         records,
@@ -170,6 +175,7 @@ impl Session {
     /// Sends what there is, and receives; ready once something was received.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         self.shared.sender.replace(Some(cx.waker().clone()));
+        self.take_buffers();
         loop {
             self.check_leaving();
             self.shared.check_room();
@@ -207,13 +213,41 @@ impl Session {
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(Turn::Broken),
                 Poll::Pending => {
-                    if self.input.is_empty() {
-                        self.input = Vec::new();
+                    let awaits_output = std::mem::take(&mut self.awaits_output);
+                    if sent_all && self.input.is_empty() && !awaits_output {
+                        self.return_buffers();
                     }
                     return Poll::Pending;
                 }
             }
         }
+    }
+
+    /// Takes memory to work with.
+    fn take_buffers(&mut self) {
+        if self.buffers.is_some() {
+            return;
+        }
+        let mut buffers = self.connection.engine.stream_buffers.take(Buffers::default);
+        let mut protocol = self.shared.protocol.borrow_mut();
+        std::mem::swap(&mut protocol.spare, &mut buffers.spare);
+        if protocol.output.is_empty() {
+            std::mem::swap(&mut protocol.output, &mut buffers.output);
+        }
+        if self.input.is_empty() {
+            std::mem::swap(&mut self.input, &mut buffers.input);
+        }
+        self.buffers = Some(buffers);
+    }
+
+    /// While nothing is to be done, others may have the memory.
+    fn return_buffers(&mut self) {
+        let Some(mut buffers) = self.buffers.take() else { return };
+        let mut protocol = self.shared.protocol.borrow_mut();
+        buffers.spare = std::mem::take(&mut protocol.spare);
+        buffers.output = std::mem::take(&mut protocol.output);
+        buffers.input = std::mem::take(&mut self.input);
+        buffers.trim();
     }
 
     /// A deadline has passed: `None` if there is something to do.
@@ -289,12 +323,9 @@ impl Session {
             if rest.is_empty() {
                 let had_output = !protocol.output.is_empty();
                 protocol.output.clear();
-                protocol.output.shrink_to(OUTPUT_KEPT_BYTES);
                 self.sent = 0;
                 drop(protocol);
-                if had_output {
-                    self.shared.wake_writers();
-                }
+                self.awaits_output |= had_output && self.shared.wake_writers();
                 // Records of TLS may still wait for the socket.
                 return match stream.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {

@@ -10,12 +10,15 @@ use std::task::{Context, Poll, Waker};
 use rt::{Deadline, Sleep};
 use server::connection_info::ConnectionInfo;
 use server::engine::Doing;
+use server::engine::plan::Place;
 use server::host::Host;
+use server::request::KnownHost;
 use wire::h2::{self, StreamId};
 use wire::priority::Priority;
 use wire::{HeadError, RequestHead, Table};
 
 use super::push::{Diary, Origin, Pushed};
+use crate::connection::Active;
 use crate::service::Service;
 
 /// Bytes that wait to be sent, beyond which no response adds any.
@@ -61,6 +64,27 @@ pub(super) struct Shared {
     pub promised: RefCell<Vec<Promised>>,
     /// What was pushed.
     pub diary: RefCell<Diary>,
+    /// What the next request may have in common with the last one.
+    pub places: RefCell<Places>,
+}
+
+/// Where requests of a connection begin.
+#[derive(Default)]
+pub(super) struct Places {
+    base: Option<Place>,
+    known: Option<KnownHost>,
+}
+
+impl Places {
+    /// Gives them to a request.
+    pub fn give(&mut self, active: &mut Active) {
+        (active.base, active.known) = (self.base.take(), self.known.take());
+    }
+
+    /// Takes them back.
+    pub fn take(&mut self, active: &mut Active) {
+        (self.base, self.known) = (active.base.take(), active.known.take());
+    }
 }
 
 /// A request that the client has not sent.
@@ -106,8 +130,8 @@ impl Shared {
     }
 
     /// Wakes the responses that wait until more can be sent: the most urgent ones first, and of
-    /// these those that could add nothing.
-    pub fn wake_writers(&self) {
+    /// these those that could add nothing. Whether there are any.
+    pub fn wake_writers(&self) -> bool {
         let mut streams = self.streams.borrow_mut();
         streams.sort_by_key(|stream| {
             let Priority { urgency, is_incremental } = stream.priority.get();
@@ -121,6 +145,7 @@ impl Shared {
             stream.granted.set(0);
             stream.wake_writer();
         }
+        waiting > 0
     }
 }
 

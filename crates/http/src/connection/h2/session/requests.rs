@@ -51,7 +51,9 @@ impl Session {
                     stream.break_off();
                 }
             }
-            Event::Window { stream: 0 } => self.shared.wake_writers(),
+            Event::Window { stream: 0 } => {
+                self.shared.wake_writers();
+            }
             Event::Window { stream: id } => {
                 if let Some(stream) = self.shared.stream(id) {
                     stream.wake_writer();
