@@ -24,14 +24,14 @@ record: ## ask the installed apache2 anew what the black-box tests expect
 
 compare: ## random configurations and requests, Apache beside Tamarack (SEED=, SECONDS=)
 	@make/need apache2:apache2
-	cargo build --quiet --package tamarack --package compare
+	cargo build --quiet --package tamarack --package python --package compare
 	cargo run --quiet --package compare -- $(if $(SEED),--seed $(SEED)) --seconds $(SECONDS)
 
 bench: ## measure what has a target: CPU time per request beside Apache, nginx, h2o and the floor
 	@make/rust
 	@make/need cc:gcc wrk:wrk openssl:openssl taskset:util-linux python3:python3
 	@make/need --optional apache2:apache2 nginx:nginx h2o:h2o
-	cargo build --release --package tamarack
+	cargo build --release --package tamarack --package python
 	lab/run --targets --no-install --seconds 2 $(BENCH_ARGS)
 
 instructions: ## count the instructions of the request path, against the limits

@@ -49,6 +49,10 @@ const LINE: u64 = u64::MAX;
 const EXTENSIONS: [&str; 3] =
     ["lib_tamarack_wsgi.so", "../lib/tamarack/_tamarack_wsgi.abi3.so", "deps/lib_tamarack_wsgi.so"];
 
+/// The message without it.
+const NO_EXTENSION: &str = "mod_wsgi: the extension for Python, lib_tamarack_wsgi.so, is not \
+    beside the program: requests pass through sockets, which takes several times the CPU time";
+
 /// What the companion has to know.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -94,6 +98,9 @@ pub(super) fn run(plan: &Plan, line: &Line, counts: ProgramCounts) -> i32 {
     }
     let (pools, leaving) = (HashMap::new(), Vec::new());
     let extension = extension();
+    if extension.is_none() {
+        plan.log(Level::Notice, NO_EXTENSION);
+    }
     let tally = Tally::of(plan.groups.len());
     let mut broker =
         Broker { plan, line, epoll, pools, leaving, extension, next: 0, counts, tally };
