@@ -3,6 +3,7 @@
 //! Source: `ap_session_load`, `session_cookie_load`.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use server::errorlog::Verbatim;
@@ -11,10 +12,12 @@ use server::request::{LentSession, Request};
 
 use super::{Dir, Session, Shared, Store, Stored, Values, codec, coding, store};
 
-/// The session that a request has loaded, and its name.
+/// The session that a request has loaded.
 struct Loaded {
     name: Vec<u8>,
     values: Shared,
+    /// The text of the store as long as it could not be decoded.
+    undecoded: RefCell<Option<Vec<u8>>>,
 }
 
 /// The session of a request; `None` if it has none. A new or broken one is empty.
@@ -40,15 +43,22 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
     };
     let now_us = i64::try_from(request.engine.handle.clock().wall_us()).unwrap_or(i64::MAX);
     let known = find(request, &name).filter(|_| !forgets);
-    let values = match known {
-        Some(values) => values,
-        None => read(request, store, name.clone()).await?,
+    let loaded = match known {
+        Some(loaded) => loaded,
+        None => read(request, store, name).await?,
     };
+    let is_decoded = decode(request, &loaded).is_ok();
     let is_over = {
-        let values = values.borrow();
+        let values = loaded.values.borrow();
         values.expiry_us != 0 && values.expiry_us < now_us
     };
-    let values = if is_over { keep(request, name, Values::default()) } else { values };
+    let is_good = is_decoded && !is_over;
+    let values = match is_good {
+        true => loaded.values.clone(),
+        // As in Apache, nobody else gets the empty session in the place of one that is broken or
+        // over: what is set in it is lost.
+        false => Shared::default(),
+    };
     let max_age = dir.max_age.or(0);
     if max_age != 0 {
         let mut values = values.borrow_mut();
@@ -57,7 +67,7 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
         }
         values.max_age = max_age;
     }
-    if dir.env.or(false) {
+    if is_good && dir.env.or(false) {
         // Apache writes the session for programs before a login changes it, so
         // the entry `expiry` comes first.
         coding::encode(&mut values.borrow_mut());
@@ -79,15 +89,14 @@ fn is_included(dir: &Dir, uri: &[u8]) -> bool {
 
 /// The session that was loaded by this request, one that it was redirected from, or the main
 /// request. A directory's index is a subrequest, and would find no cookie that is hidden by then.
-fn find(request: &Request, name: &[u8]) -> Option<Shared> {
+fn find(request: &Request, name: &[u8]) -> Option<Rc<Loaded>> {
     let is_it =
         |lent: &dyn Any| lent.downcast_ref::<Loaded>().is_some_and(|loaded| loaded.name == name);
-    let lent = request.lent(is_it)?;
-    lent.downcast_ref::<Loaded>().map(|loaded| loaded.values.clone())
+    request.lent(is_it)?.downcast::<Loaded>().ok()
 }
 
 /// Reads a session from its store; `None` if that fails.
-async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shared> {
+async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Rc<Loaded>> {
     let mut values = Values::default();
     let Ok(stored) = (store.read)(request, &name).get().await else {
         let uri = Verbatim::new(&request.resource.uri);
@@ -95,28 +104,37 @@ async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Shar
         request.log::<Session>(Level::Error, 1816, message);
         return None;
     };
+    let mut undecoded = None;
     if let Some(Stored { text, key }) = stored {
         values.key = key;
-        let decoded = match codec(request) {
-            Some(codec) => (codec.decode)(request, text),
-            None => Ok(text),
-        };
-        match decoded {
-            Ok(text) => coding::decode(&text, &mut values),
-            Err(()) => {
-                let uri = Verbatim::new(&request.resource.uri);
-                let message =
-                    format_args!("error while decoding the session, session not loaded: {uri}");
-                request.log::<Session>(Level::Error, 1817, message);
-            }
-        }
+        undecoded = Some(text);
     }
-    Some(keep(request, name, values))
+    let values = Rc::new(values.into());
+    let loaded = Rc::new(Loaded { name, values, undecoded: undecoded.into() });
+    keep(request, loaded.clone());
+    Some(loaded)
 }
 
-fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {
-    let values: Shared = Rc::new(values.into());
-    let loaded: Rc<dyn Any> = Rc::new(Loaded { name, values: values.clone() });
+/// Decodes the text of the store, unless that was done.
+fn decode(request: &Request, loaded: &Loaded) -> Result<(), ()> {
+    let Some(text) = loaded.undecoded.take() else { return Ok(()) };
+    let decoded = match codec(request) {
+        Some(codec) => (codec.decode)(request, &text),
+        None => Ok(None),
+    };
+    let Ok(decoded) = decoded else {
+        let uri = Verbatim::new(&request.resource.uri);
+        let message = format_args!("error while decoding the session, session not loaded: {uri}");
+        request.log::<Session>(Level::Error, 1817, message);
+        // A request that this one is redirected to may have another passphrase.
+        loaded.undecoded.replace(Some(text));
+        return Err(());
+    };
+    coding::decode(&decoded.unwrap_or(text), &mut loaded.values.borrow_mut());
+    Ok(())
+}
+
+fn keep(request: &mut Request, loaded: Rc<dyn Any>) {
     request.keep(LentSession(loaded.clone()));
     if request.main.is_some() {
         // Apache keeps sessions with the main request.
@@ -126,5 +144,4 @@ fn keep(request: &mut Request, name: Vec<u8>, values: Values) -> Shared {
             }
         }));
     }
-    values
 }

@@ -158,8 +158,8 @@ const STORES: [&str; 2] = ["cookie", "dbd"];
 pub(crate) struct Codec {
     /// To the store.
     pub encode: fn(&Request, Vec<u8>) -> Result<Vec<u8>, ()>,
-    /// From the store.
-    pub decode: fn(&Request, Vec<u8>) -> Result<Vec<u8>, ()>,
+    /// From the store; `None` for what stays as it is.
+    pub decode: fn(&Request, &[u8]) -> Result<Option<Vec<u8>>, ()>,
 }
 
 /// The store that is configured for a request, and the name of the session there.

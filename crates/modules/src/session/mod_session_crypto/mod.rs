@@ -142,14 +142,14 @@ fn encode(request: &Request, text: Vec<u8>) -> Result<Vec<u8>, ()> {
 }
 
 /// Source: `session_crypto_decode`.
-fn decode(request: &Request, text: Vec<u8>) -> Result<Vec<u8>, ()> {
-    let Some(dir) = request.dir_of::<SessionCrypto>() else { return Ok(text) };
-    if dir.passphrases.is_empty() {
-        return Ok(text);
-    }
+fn decode(request: &Request, text: &[u8]) -> Result<Option<Vec<u8>>, ()> {
+    let Some(dir) = request.dir_of::<SessionCrypto>().filter(|dir| !dir.passphrases.is_empty())
+    else {
+        return Ok(None);
+    };
     let cipher = cipher_of(request, dir)?;
-    let opened = dir.passphrases.iter().find_map(|one| keys::open(cipher, one, &text));
-    opened.ok_or_else(|| {
+    let opened = dir.passphrases.iter().find_map(|one| keys::open(cipher, one, text));
+    opened.map(Some).ok_or_else(|| {
         let message = format_args!("decrypt session failed, wrong passphrase?");
         request.log::<SessionCrypto>(Level::Error, 1842, message);
     })
