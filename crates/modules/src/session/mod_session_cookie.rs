@@ -57,7 +57,7 @@ impl Module for SessionCookie {
     ];
 
     fn hooks(hooks: &mut Hooks<'_, SessionCookie>) {
-        hooks.provider(STORE, "cookie", Store { name, read, write });
+        hooks.provider(STORE, "cookie", Store { name, is_of_redirects: true, read, write });
     }
 }
 

@@ -39,8 +39,14 @@ pub struct MainRequest {
     pub has_other_method: bool,
 }
 
-/// The session of a request, which its subrequests share: a type of mod_session.
-pub struct LentSession(pub Rc<dyn Any>);
+/// The session of a request, which its subrequests share.
+#[derive(Clone)]
+pub struct LentSession {
+    /// A type of mod_session.
+    pub session: Rc<dyn Any>,
+    /// Whether the requests that it is redirected to share it, too.
+    pub is_of_redirects: bool,
+}
 
 /// The depth of internal redirects and subrequests (`LimitInternalRecursion`).
 #[derive(Clone, Debug, Default)]
@@ -98,9 +104,11 @@ impl Request {
     pub fn lent(&self, is_it: impl Fn(&dyn Any) -> bool) -> Option<Rc<dyn Any>> {
         let chain = std::iter::successors(Some(self), |request| request.prev.as_deref());
         let mut lent = chain.flat_map(|request| {
-            let own = request.kept::<LentSession>().map(|LentSession(own)| own);
+            let is_own = std::ptr::eq(request, self);
+            let lent = request.kept::<LentSession>();
+            let lent = lent.filter(|lent| is_own || lent.is_of_redirects);
             let of_main = request.main.as_ref().and_then(|main| main.lent.as_ref());
-            own.into_iter().chain(of_main)
+            lent.map(|lent| &lent.session).into_iter().chain(of_main)
         });
         lent.find(|lent| is_it(&***lent)).cloned()
     }

@@ -95,6 +95,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_rewrite/maps_database", "as above"),
     ("mod_session_dbd/anonymous", "as above"),
     ("mod_session_dbd/down", "as above"),
+    ("mod_session_dbd/errors", "as above"),
     ("mod_session_dbd/users", "as above"),
     ("mod_wsgi/daemon", "explain runs no applications"),
     ("mod_wsgi/decisions", "as above"),

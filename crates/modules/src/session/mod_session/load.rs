@@ -87,8 +87,8 @@ fn is_included(dir: &Dir, uri: &[u8]) -> bool {
     is_included && !dir.excludes.iter().any(begins)
 }
 
-/// The session that was loaded by this request, one that it was redirected from, or the main
-/// request. A directory's index is a subrequest, and would find no cookie that is hidden by then.
+/// The session that was loaded by this request, the main request, or, if the store is one whose
+/// sessions are those of all redirects, by one that it was redirected from. A directory's index is a subrequest, and would find no cookie that is hidden by then.
 fn find(request: &Request, name: &[u8]) -> Option<Rc<Loaded>> {
     let is_it =
         |lent: &dyn Any| lent.downcast_ref::<Loaded>().is_some_and(|loaded| loaded.name == name);
@@ -111,7 +111,7 @@ async fn read(request: &mut Request, store: Store, name: Vec<u8>) -> Option<Rc<L
     }
     let values = Rc::new(values.into());
     let loaded = Rc::new(Loaded { name, values, undecoded: undecoded.into() });
-    keep(request, loaded.clone());
+    keep(request, loaded.clone(), store.is_of_redirects);
     Some(loaded)
 }
 
@@ -134,13 +134,14 @@ fn decode(request: &Request, loaded: &Loaded) -> Result<(), ()> {
     Ok(())
 }
 
-fn keep(request: &mut Request, loaded: Rc<dyn Any>) {
-    request.keep(LentSession(loaded.clone()));
+fn keep(request: &mut Request, session: Rc<dyn Any>, is_of_redirects: bool) {
+    let lent = LentSession { session, is_of_redirects };
+    request.keep(lent.clone());
     if request.main.is_some() {
         // Apache keeps sessions with the main request.
         request.change_main(Box::new(move |main| {
             if main.kept::<LentSession>().is_none() {
-                main.keep(LentSession(loaded));
+                main.keep(lent);
             }
         }));
     }

@@ -143,6 +143,8 @@ pub(crate) struct Store {
     /// The name of the session for a request, and whether what was read once is forgotten; `None`
     /// if it is not configured.
     pub name: fn(&Request) -> Option<(Vec<u8>, bool)>,
+    /// Whether a request and those that it is redirected to have one session.
+    pub is_of_redirects: bool,
     /// See [`ReadSession`].
     pub read: ReadSession,
     /// See [`WriteSession`].

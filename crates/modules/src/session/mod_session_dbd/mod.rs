@@ -31,7 +31,7 @@ impl Module for SessionDbd {
     const DIRECTIVES: &'static [Row<SessionDbd>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, SessionDbd>) {
-        hooks.provider(STORE, "dbd", Store { name, read, write });
+        hooks.provider(STORE, "dbd", Store { name, is_of_redirects: false, read, write });
     }
 }
 

@@ -295,11 +295,11 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         if failed.kept::<OwnFields>().is_none() {
             request.response.err_headers_out = fields;
         }
-        // A session that was loaded for the document is that of all requests.
+        // A session that was loaded for the document may be that of all requests.
         if request.kept::<LentSession>().is_none()
-            && let Some(LentSession(session)) = failed.kept()
+            && let Some(lent) = failed.kept::<LentSession>().filter(|lent| lent.is_of_redirects)
         {
-            request.keep(LentSession(session.clone()));
+            request.keep(lent.clone());
         }
         // The document's failure is part of the response, and what it depends on as well.
         request.depends.trace = failed.depends.trace.take();
