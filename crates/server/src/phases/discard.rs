@@ -34,6 +34,7 @@ async fn discard(request: &mut Request) -> Result<(), Option<u16>> {
             Err(BodyError::Io(_)) => return Err(None),
             Err(error) => {
                 request.keep(errors::FailedInFilter);
+                request.keep(errors::FailedBody);
                 request.response.err_headers_out.clear();
                 return Err(Some(error.status(request)));
             }

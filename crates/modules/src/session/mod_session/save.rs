@@ -4,6 +4,7 @@
 
 use server::body::Body;
 use server::errorlog::Verbatim;
+use server::errors::FailedBody;
 use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
 use server::request::Request;
@@ -17,7 +18,7 @@ pub(super) struct Filter;
 impl OutputFilter for Filter {
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         // Apache saves the session of the main request.
-        if request.main.is_some() {
+        if request.main.is_some() || is_lost(request) {
             return None;
         }
         Some(Box::pin(async move {
@@ -29,6 +30,16 @@ impl OutputFilter for Filter {
     fn apply(self: Box<Self>, _: &mut Request, body: Body) -> Body {
         body
     }
+}
+
+/// Whether the session was saved when the body could not be read, and the fields for the client were
+/// lost with the response.
+fn is_lost(request: &Request) -> bool {
+    let has_failed = |request: &Request| request.kept::<FailedBody>().is_some();
+    let is_of_redirects = || store(request).is_some_and(|(store, _)| store.is_of_redirects);
+    let mut others = std::iter::successors(request.prev.as_deref(), |prev| prev.prev.as_deref())
+        .chain(request.failed.as_deref());
+    has_failed(request) || others.any(has_failed) && is_of_redirects()
 }
 
 async fn load_and_save(request: &mut Request) {

@@ -5,8 +5,8 @@
 mod page;
 
 pub use page::{
-    EndsConnection, FailedAgain, FailedInFilter, NoStatus, RefusedInChunks, SuppressCharset,
-    ends_connection, make_page, signature,
+    EndsConnection, FailedAgain, FailedBody, FailedInFilter, NoStatus, RefusedInChunks,
+    SuppressCharset, ends_connection, make_page, signature,
 };
 
 use std::borrow::Cow;

@@ -48,6 +48,10 @@ pub(super) fn set_media_type(request: &mut Request) {
 /// its response: Apache finds this after its handlers, and the page has no `Content-Length`.
 pub struct FailedInFilter;
 
+/// Marks a request whose body could not be read to its end. In Apache, the output filters have then
+/// seen the failure before the page of the error: the fields that they set are lost.
+pub struct FailedBody;
+
 /// Marks a request whose body, if it is refused, is refused by a page in chunks.
 pub struct RefusedInChunks;
 
