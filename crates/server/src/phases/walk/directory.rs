@@ -78,6 +78,15 @@ fn log_failed(request: &Request, file: &[u8], errno: Errno) {
     request.log_core_error(Level::Error, 36, errno, why);
 }
 
+/// The status for a path that may not be walked. Apache sets it at once, so that a request that was
+/// redirected here has no error document.
+fn forbid(request: &mut Request) -> u16 {
+    if request.prev.is_some() {
+        request.response.status = 403;
+    }
+    403
+}
+
 /// The state of the walk.
 struct Walk {
     /// The configuration before the walk.
@@ -273,7 +282,7 @@ impl Walk {
         }
     }
 
-    fn cannot_stat(&mut self, request: &Request, error: StatError) -> Result<FileKind, u16> {
+    fn cannot_stat(&mut self, request: &mut Request, error: StatError) -> Result<FileKind, u16> {
         if error == StatError::SymlinkForbidden || self.is_dangling(request) {
             let why = "Symbolic link not allowed or link target not accessible";
             // Beside the file of its request, Apache looks at a link alone, unless it dangles.
@@ -284,7 +293,7 @@ impl Walk {
             let is_alone = is_beside && rustix::fs::stat(path::as_path(&self.here)).is_ok();
             let number = if is_alone { 32 } else { 37 };
             request.log_core(Level::Error, number, why, Some(&self.here));
-            return Err(403);
+            return Err(forbid(request));
         }
         let errno = match error {
             StatError::Missing => {
@@ -295,7 +304,7 @@ impl Walk {
             _ => rustix::fs::stat(path::as_path(&self.here)).err().unwrap_or(Errno::IO),
         };
         log_failed(request, &self.here, errno);
-        Err(403)
+        Err(forbid(request))
     }
 
     /// Whether the path so far is a dangling symbolic link.
@@ -367,7 +376,7 @@ impl Walk {
         }
         let why = "Symbolic link not allowed or link target not accessible";
         request.log_core(Level::Error, 32, why, Some(&self.here));
-        Err(403)
+        Err(forbid(request))
     }
 
     /// The folder of the path so far, or that folder itself, with a trailing slash.
