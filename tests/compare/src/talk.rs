@@ -47,6 +47,8 @@ pub const PAUSE: Duration = Duration::from_secs(5);
 /// A connection that ended before a response.
 pub const NO_ANSWER: &str = "= no answer";
 pub const NO_CONNECTION: &str = "= no connection";
+/// A connection that only the other server has closed.
+const OPEN_STILL: &str = "= open";
 /// A response that did not begin within the limit.
 pub const TOO_LATE: &str = "= nothing in time";
 /// Statuses after which a connection may end although the response does not announce it.
@@ -197,13 +199,17 @@ impl Talk<'_> {
     }
 
     /// What both sides respond to requests, which are sent again if the connection had ended
-    /// silently after the previous response; with whether they were.
+    /// silently after the previous response, or if only one has ended after this one: while one
+    /// server works, the other's `KeepAliveTimeout` may be over. With whether they were.
     fn exchange_again(&mut self, group: &[Request]) -> (Vec<Vec<Vec<String>>>, bool) {
         let lines = self.exchange(group);
         let is_unheard = |side: &Vec<Vec<String>>| {
             side.first().and_then(|lines| lines.first()).is_some_and(|line| line == NO_ANSWER)
         };
-        if !lines.iter().any(is_unheard) {
+        let has_end = |side: &Vec<Vec<String>>| {
+            side.last().and_then(|lines| lines.last()).is_some_and(|line| line == OPEN_STILL)
+        };
+        if !lines.iter().any(|side| is_unheard(side) || has_end(side)) {
             return (lines, false);
         }
         self.hang_up();
@@ -582,7 +588,7 @@ fn ends(clients: &mut [Option<Client>], all: &mut [Vec<Vec<String>>]) -> bool {
         if !closed.iter().all(|&closed| closed) {
             let last = all.iter_mut().filter_map(|lines| lines.last_mut());
             for (lines, closed) in last.zip(&closed) {
-                lines.push(if *closed { "= closed" } else { "= open" }.to_owned());
+                lines.push(if *closed { "= closed" } else { OPEN_STILL }.to_owned());
             }
         }
     }
