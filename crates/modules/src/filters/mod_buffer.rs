@@ -109,9 +109,11 @@ impl OutputFilter for Output {
             let size = size_of(request) as u64;
             if let (false, Some(length)) = (is_stream, body.length()) {
                 request.response.chunked = is_passed_on(request, length, size);
-            }
-            if !is_stream && body.length().is_some_and(|length| length <= size) {
-                request.allow_ranges();
+                match Passed::of(request, length).is_some() && request.response.chunked {
+                    true => request.refuse_ranges(),
+                    false if length <= size => request.allow_ranges(),
+                    false => {}
+                }
             }
         }
         body

@@ -152,8 +152,9 @@ fn finish(request: &mut Request, runner: &Runner, out: Vec<u8>, early: usize) {
         request.keep(Passed { length, with_end, last: with_end });
     } else {
         request.allow_ranges();
-        if request.kept::<Passed>().is_some() {
-            request.keep(Passed::whole(length));
+        let passed = Passed::whole(length);
+        if passed.last < length || request.kept::<Passed>().is_some() {
+            request.keep(passed);
         }
     }
     if out.is_empty() {
