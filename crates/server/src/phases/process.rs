@@ -106,8 +106,11 @@ async fn name(request: &mut Request) -> Verdict {
     if let Err(status) = request_uri::normalize(request) {
         return Verdict::Status(status);
     }
+    // Apache's first walk is that of the path as it was sent. Where nothing asks for it, it matters
+    // only for conditions in sections that the unescaped path does not match.
     let early = !request.plan.phase(Phase::PreTranslateName).is_empty()
-        || request.engine.server.has_pre_translate;
+        || request.engine.server.has_pre_translate
+        || request.resource.uri.contains(&b'%');
     // `Done`: the path stays as the client sent it.
     let mut translated = false;
     if early {
