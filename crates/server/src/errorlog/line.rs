@@ -54,7 +54,7 @@ pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
         for format in formats.connection() {
             let about = About { request: None, ..*about };
             if compose(format, &about, entry, &mut line) {
-                emit(server, about.host, &mut line, severity);
+                emit(server, &about, &mut line, severity);
             }
         }
     }
@@ -63,13 +63,13 @@ pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
     {
         for format in formats.request() {
             if compose(format, about, entry, &mut line) {
-                emit(server, about.host, &mut line, severity);
+                emit(server, about, &mut line, severity);
             }
         }
     }
     let format = formats.message().unwrap_or_else(|| standard());
     if compose(format, about, entry, &mut line) {
-        emit(server, about.host, &mut line, severity);
+        emit(server, about, &mut line, severity);
     }
 }
 
@@ -78,13 +78,13 @@ fn standard() -> &'static Format {
     STANDARD.get_or_init(Format::standard)
 }
 
-fn emit(server: &Server, host: &Host, line: &mut Vec<u8>, severity: u8) {
+fn emit(server: &Server, about: &About<'_>, line: &mut Vec<u8>, severity: u8) {
     line.truncate(LINE_BYTES_LIMIT);
     line.push(b'\n');
-    let sink = host.core.error_log.get().and_then(|id| server.sinks.get(*id));
-    match sink {
-        Some(sink) => sink.write(line, severity),
-        None => crate::log::sinks::Sink::StandardError.write(line, severity),
+    let sink = about.host.core.error_log.get().copied();
+    match about.request.and_then(|request| request.depth.held_lines.as_deref()) {
+        Some(held) => held.hold(sink, std::mem::take(line), severity),
+        None => server.sinks.write(sink, line, severity),
     }
     line.clear();
 }

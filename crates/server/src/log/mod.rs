@@ -1,10 +1,13 @@
 //! What a log line is made of, and where it goes: levels, formats, targets.
 
 pub mod format;
+mod held;
 pub mod sinks;
 pub mod target;
 
 use crate::merge::Merge;
+
+pub use held::HeldLines;
 
 /// The words of `LogLevel`, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

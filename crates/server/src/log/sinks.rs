@@ -95,6 +95,11 @@ impl Sinks {
         self.open.get()?.get(id.index())
     }
 
+    /// Writes a line to a sink, or to the standard error if it is not open.
+    pub(crate) fn write(&self, id: Option<SinkId>, line: &[u8], severity: u8) {
+        id.and_then(|id| self.get(id)).unwrap_or(&Sink::StandardError).write(line, severity);
+    }
+
     /// The target of a sink.
     pub fn target(&self, id: SinkId) -> Option<Target> {
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);

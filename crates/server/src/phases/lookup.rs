@@ -64,10 +64,17 @@ pub(crate) fn look_up(
         return Ok(None);
     }
     let mut sub = child(request, subject, text);
+    let held = request.depth.held_lines.clone().unwrap_or_default();
+    let before = held.count();
     sub.depth.in_expression = true;
+    sub.depth.held_lines = Some(held.clone());
     if at_once(finish_lookup(request, &mut sub)).is_some() {
+        if !request.depth.in_expression {
+            held.write(&request.engine.server.sinks);
+        }
         return Ok(Some(outcome_of(&sub)));
     }
+    held.keep_first(before);
     walk::leave_wanted(&mut sub, request);
     if !request.misses_something() {
         let question = Question {
@@ -95,6 +102,11 @@ pub(super) async fn make_wanted(request: &mut Request) -> bool {
         None => request.keep(Outcomes(vec![outcome])),
     }
     true
+}
+
+/// Lets the next walk look up anew what this one has waited for, as Apache's do.
+pub(super) fn forget_outcomes(request: &mut Request) {
+    request.forget::<Outcomes>();
 }
 
 fn known(request: &Request, subject: Subject, text: &[u8]) -> Option<Outcome> {

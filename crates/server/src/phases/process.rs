@@ -11,6 +11,7 @@ use crate::errorlog::Verbatim;
 use crate::log::Level;
 use crate::phases::handler;
 use crate::phases::hostname;
+use crate::phases::lookup;
 use crate::phases::matching;
 use crate::phases::request_uri;
 use crate::phases::walk;
@@ -153,7 +154,9 @@ async fn locate(request: &mut Request) -> Result<(), u16> {
     if hostname::is_named(request) {
         hostname::client_name(request).await;
     }
-    matching::settled(request, walk::ifs).await
+    matching::settled(request, walk::ifs).await?;
+    lookup::forget_outcomes(request);
+    Ok(())
 }
 
 /// Authentication and authorisation are not repeated if the previous (or main) request passed them

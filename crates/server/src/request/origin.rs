@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::{FileKind, Request};
 use crate::engine::plan::Plan;
-use crate::log::Level;
+use crate::log::{HeldLines, Level};
 use crate::phases::walk::IfWalks;
 
 /// The properties of the main request that a subrequest needs.
@@ -59,6 +59,8 @@ pub struct Depth {
     pub made: u32,
     /// Whether an expression waits for the subrequest, and can't block for long.
     pub in_expression: bool,
+    /// Where the lines of such a subrequest for the error log are held.
+    pub held_lines: Option<Rc<HeldLines>>,
     /// Look-ups that share a limit with this request's, once one has been made.
     pub lookups: Option<Rc<Lookups>>,
 }
