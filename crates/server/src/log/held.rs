@@ -1,5 +1,5 @@
-//! Lines of a look-up that may have to be made again: they are written once it is known that it need
-//! not be.
+//! Lines of a look-up that may have to be made again: they are written once it is known that it
+//! need not be.
 
 use std::cell::RefCell;
 

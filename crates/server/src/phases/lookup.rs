@@ -104,7 +104,7 @@ pub(super) async fn make_wanted(request: &mut Request) -> bool {
     true
 }
 
-/// Lets the next walk look up anew what this one has waited for, as Apache's do.
+/// Lets the next walk look up again what this one has waited for, as Apache's do.
 pub(super) fn forget_outcomes(request: &mut Request) {
     request.forget::<Outcomes>();
 }

@@ -55,8 +55,8 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
     let is_good = is_decoded && !is_over;
     let values = match is_good {
         true => loaded.values.clone(),
-        // As in Apache, nobody else gets the empty session in the place of one that is broken or
-        // over: what is set in it is lost.
+        // As in Apache, the empty session in the place of one that is broken or over is kept for no
+        // other load: what is set in it is lost.
         false => Shared::default(),
     };
     let max_age = dir.max_age.or(0);
@@ -88,7 +88,8 @@ fn is_included(dir: &Dir, uri: &[u8]) -> bool {
 }
 
 /// The session that was loaded by this request, the main request, or, if the store is one whose
-/// sessions are those of all redirects, by one that it was redirected from. A directory's index is a subrequest, and would find no cookie that is hidden by then.
+/// sessions are those of all redirects, by one that it was redirected from. A directory's index is
+/// a subrequest, and would find no cookie that is hidden by then.
 fn find(request: &Request, name: &[u8]) -> Option<Rc<Loaded>> {
     let is_it =
         |lent: &dyn Any| lent.downcast_ref::<Loaded>().is_some_and(|loaded| loaded.name == name);

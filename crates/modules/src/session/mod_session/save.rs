@@ -32,8 +32,8 @@ impl OutputFilter for Filter {
     }
 }
 
-/// Whether the session was saved when the body could not be read, and the fields for the client were
-/// lost with the response.
+/// Whether the session was saved when the body could not be read, and the fields for the client
+/// were lost with the response.
 fn is_lost(request: &Request) -> bool {
     let has_failed = |request: &Request| request.kept::<FailedBody>().is_some();
     let is_of_redirects = || store(request).is_some_and(|(store, _)| store.is_of_redirects);
