@@ -16,6 +16,7 @@ use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
 
+pub use super::fault::FailedTells;
 pub use super::place::Place;
 use super::pool::{Acquired, Pool, Slot};
 use super::scheme::Exchange;
@@ -147,8 +148,8 @@ pub struct Options<'s> {
     pub module: &'s str,
     /// The number of its message that there is no connection, if it has one.
     pub failed: Option<u32>,
-    /// Whether that message begins with the scheme's name.
-    pub names_failed: bool,
+    /// What that message tells.
+    pub failed_tells: FailedTells,
     /// The number of its message that the request could not be sent.
     pub unsent: u32,
     /// An idle connection will do.

@@ -5,7 +5,7 @@ use server::log::Level;
 use server::request::Request;
 
 use super::Proxy;
-use super::backend::Options;
+use super::backend::{Options, Place};
 use super::scheme::Exchange;
 
 /// Prepares the response that a proxy gives if it could not forward a request; returns its status.
@@ -31,15 +31,29 @@ pub(super) fn unknown_host(request: &mut Request, host: &[u8]) -> u16 {
     answer(request, 500, &why)
 }
 
+/// What the message that there is no connection tells, beside the backend's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedTells {
+    /// The scheme's name.
+    Scheme,
+    /// Nothing else.
+    Host,
+    /// The port.
+    Port,
+}
+
 /// Marks the worker as failed, and logs that there is no connection to `host`; returns the status
 /// of the response.
 pub(super) fn unconnected(exchange: &Exchange<'_>, options: &Options<'_>, host: &[u8]) -> u16 {
     exchange.worker_failed();
     if let Some(number) = options.failed {
         let host = Verbatim::new(host);
-        let name = options.name;
-        let name = if options.names_failed { format!("{name}: ") } else { String::new() };
-        let text = format_args!("{name}failed to make connection to backend: {host}");
+        let (before, port) = match options.failed_tells {
+            FailedTells::Scheme => (format!("{}: ", options.name), String::new()),
+            FailedTells::Host => (String::new(), String::new()),
+            FailedTells::Port => (String::new(), format!(":{}", Place::of(exchange.worker).port)),
+        };
+        let text = format_args!("{before}failed to make connection to backend: {host}{port}");
         exchange.request.log_as(options.module, Level::Error, number, text);
     }
     503

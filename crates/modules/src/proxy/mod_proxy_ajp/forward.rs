@@ -17,7 +17,7 @@ use super::failed::{self, Log};
 use super::rest::Rest;
 use super::{ProxyAjp, head, ping, request_packet};
 use crate::proxy::mod_proxy::ahead::Ahead;
-use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::failover::OVERRIDDEN;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, spool};
@@ -33,7 +33,7 @@ const OPTIONS: Options<'static> = Options {
     name: "AJP",
     module: <ProxyAjp as Module>::FILE,
     failed: Some(896),
-    names_failed: true,
+    failed_tells: FailedTells::Host,
     unsent: 868,
     may_reuse: true,
     keeps: true,

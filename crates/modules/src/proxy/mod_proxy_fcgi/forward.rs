@@ -25,7 +25,7 @@ use super::upload;
 use super::variables;
 use crate::core::handler::condition;
 use crate::proxy::mod_proxy::ahead::Ahead;
-use crate::proxy::mod_proxy::backend::{Backend, Options};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Outgoing;
 use crate::proxy::mod_proxy::relay::{Announced, Unsent};
@@ -44,7 +44,7 @@ const OPTIONS: Options<'static> = Options {
     name: "FCGI",
     module: <ProxyFcgi as Module>::FILE,
     failed: Some(1079),
-    names_failed: true,
+    failed_tells: FailedTells::Host,
     unsent: 1075,
     may_reuse: false,
     keeps: false,
@@ -55,7 +55,10 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     exchange.request.log::<ProxyFcgi>(Level::Debug, 1078, format_args!("serving URL {url}"));
     exchange.check_worker()?;
     let body = upload::prefetch(exchange.request).await?;
-    variables::add(exchange.request).await;
+    if let Err(status) = variables::add(exchange.request).await {
+        body.keep(exchange.request);
+        return Err(status);
+    }
     upload::tell_length(exchange.request, &body);
     // An idle connection occupies a process of PHP-FPM: none is kept unless that is configured.
     let mut options = OPTIONS.for_worker(exchange.worker, false);

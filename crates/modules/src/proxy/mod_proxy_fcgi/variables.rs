@@ -13,7 +13,10 @@ use super::{BackendType, Configured, ProxyFcgi, SetEnvIf, backend_type};
 use crate::util_script::variables::{add_cgi, add_common};
 
 /// Adds the variables to those of the request.
-pub(super) async fn add(request: &mut Request) {
+///
+/// # Errors
+/// The status of the response, if a condition can't be evaluated.
+pub(super) async fn add(request: &mut Request) -> Result<(), u16> {
     if request.kept::<NeedsWalk>().is_some() {
         find_path_info(request);
     }
@@ -22,7 +25,7 @@ pub(super) async fn add(request: &mut Request) {
     }
     add_common::<ProxyFcgi>(request).await;
     add_cgi(request).await;
-    adjust(request);
+    adjust(request)
 }
 
 /// The file name without scheme and authority. PHP-FPM removes them itself, and finds out by them
@@ -61,31 +64,38 @@ fn find_path_info(request: &mut Request) {
     }
 }
 
-/// Applies `ProxyFCGISetEnvIf`; an expression that can't be evaluated ends that.
-fn adjust(request: &mut Request) {
+/// Applies `ProxyFCGISetEnvIf`; of a value that can't be evaluated, nothing is set.
+fn adjust(request: &mut Request) -> Result<(), u16> {
     let configured = Configured::of(request);
-    let Some(own) = configured.directory(request) else { return };
+    let Some(own) = configured.directory(request) else { return Ok(()) };
     for SetEnvIf { condition, name, value } in own.variables.iter() {
         // The value may refer to what the condition's expression has captured.
         let mut captures = Backrefs::new();
         match expr::condition(condition, request, &mut captures) {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => continue,
-            Ok(Err(why)) => return failed(request, name, &why.to_string()),
-            Err(_) => return failed(request, name, "a regular expression took too long"),
+            Ok(Err(why)) => return Err(undecided(request, &why.to_string())),
+            Err(_) => return Err(undecided(request, "a regular expression took too long")),
         }
         match value.as_ref().map(|value| expr::string_with(value, request, &mut captures)) {
             None => {
                 request.env.unset(name);
             }
             Some(Ok(value)) => request.env.set(name, &value),
-            Some(Err(why)) => return failed(request, name, &why.to_string()),
+            Some(Err(why)) => {
+                let name = Verbatim::new(name);
+                let what = "Error evaluating expression for replacement of";
+                request.log::<ProxyFcgi>(Level::Info, 3514, format_args!("{what} {name}: '{why}'"));
+            }
         }
     }
+    Ok(())
 }
 
-fn failed(request: &Request, name: &[u8], why: &str) {
-    let name = Verbatim::new(name);
-    let text = format_args!("fix_cgivars: Condition eval returned error for {name}: {why}");
-    request.log::<ProxyFcgi>(Level::Warn, 3869, text);
+/// Logs why a condition can't be evaluated; returns the status of the response.
+fn undecided(request: &Request, why: &str) -> u16 {
+    let text = format_args!("fix_cgivars: Condition eval returned -1: {why}");
+    request.log::<ProxyFcgi>(Level::Error, 10241, text);
+    request.log::<ProxyFcgi>(Level::Error, 1074, format_args!("Failed writing Environment to :"));
+    503
 }

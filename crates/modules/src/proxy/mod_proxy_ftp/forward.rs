@@ -17,7 +17,7 @@ use super::page::Page;
 use super::transfer::{Content, Transfer};
 use super::wanted::Wanted;
 use super::{data, folder, login};
-use crate::proxy::mod_proxy::backend::{self, Backend, Options};
+use crate::proxy::mod_proxy::backend::{self, Backend, FailedTells, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::relay::Announced;
 use crate::proxy::mod_proxy::scheme::Exchange;
@@ -27,7 +27,7 @@ const OPTIONS: Options<'static> = Options {
     name: "FTP",
     module: <ProxyFtp as Module>::FILE,
     failed: None,
-    names_failed: true,
+    failed_tells: FailedTells::Scheme,
     unsent: 0,
     may_reuse: false,
     keeps: false,

@@ -19,7 +19,7 @@ use super::asks::Asks;
 use super::failed::{Failed, not_taken, refuse, timed_out, unanswered};
 use super::request_head::{self, Shape};
 use super::{ProxyHttp, answer, body, interim, upgrade};
-use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::failover;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, SendError, Wishes};
@@ -188,7 +188,7 @@ fn options(exchange: &Exchange<'_>, is_http10: bool) -> Options<'static> {
         name: "HTTP",
         module: ProxyHttp::FILE,
         failed: Some(1114),
-        names_failed: true,
+        failed_tells: FailedTells::Scheme,
         unsent: 1097,
         may_reuse: true,
         keeps: true,

@@ -17,7 +17,7 @@ use super::request_head::RequestHead;
 use super::rest::Rest;
 use super::{ProxyHttp2, head};
 use crate::proxy::mod_proxy::ahead::Ahead;
-use crate::proxy::mod_proxy::backend::{Backend, Options};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::failover::OVERRIDDEN;
 use crate::proxy::mod_proxy::outgoing::Outgoing;
@@ -34,7 +34,7 @@ const OPTIONS: Options<'static> = Options {
     name: "H2",
     module: <ProxyHttp2 as Module>::FILE,
     failed: Some(3352),
-    names_failed: true,
+    failed_tells: FailedTells::Scheme,
     unsent: 3351,
     may_reuse: true,
     keeps: true,

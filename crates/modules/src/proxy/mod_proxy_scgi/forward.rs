@@ -12,7 +12,7 @@ use wire::script_head::{ScriptHead, ScriptHeadParser, ScriptProgress};
 
 use super::ProxyScgi;
 use super::instead::Instead;
-use crate::proxy::mod_proxy::backend::{Options, Place};
+use crate::proxy::mod_proxy::backend::{FailedTells, Options, Place};
 use crate::proxy::mod_proxy::outgoing::{Framing, Outgoing};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::single::Single;
@@ -29,7 +29,7 @@ const OPTIONS: Options<'static> = Options {
     name: "SCGI",
     module: <ProxyScgi as Module>::FILE,
     failed: Some(866),
-    names_failed: true,
+    failed_tells: FailedTells::Port,
     unsent: 858,
     may_reuse: false,
     keeps: false,

@@ -6,7 +6,7 @@ use server::module::Module;
 use wire::uwsgi::{Modifiers, TooLarge, write_request};
 
 use super::{ProxyUwsgi, response, variables};
-use crate::proxy::mod_proxy::backend::{Options, Place};
+use crate::proxy::mod_proxy::backend::{FailedTells, Options, Place};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::single::Single;
 
@@ -17,7 +17,7 @@ const OPTIONS: Options<'static> = Options {
     name: "UWSGI",
     module: <ProxyUwsgi as Module>::FILE,
     failed: Some(10101),
-    names_failed: true,
+    failed_tells: FailedTells::Port,
     unsent: 10098,
     may_reuse: false,
     keeps: false,

@@ -9,7 +9,7 @@ use server::module::Module;
 use server::tunnel::Tunnel;
 
 use super::ProxyWstunnel;
-use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Framing;
 use crate::proxy::mod_proxy::scheme::Exchange;
@@ -77,7 +77,7 @@ fn options(exchange: &Exchange<'_>) -> Options<'static> {
         name: if is_tls { "WSS" } else { "WS" },
         module: ProxyWstunnel::FILE,
         failed: Some(2452),
-        names_failed: false,
+        failed_tells: FailedTells::Host,
         unsent: 1084,
         may_reuse: false,
         keeps: false,
