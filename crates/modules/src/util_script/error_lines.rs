@@ -97,6 +97,6 @@ impl ErrorLines {
     pub fn log_about(&self, level: Level, number: u32, text: &[u8]) {
         let text = [text, &self.referer].concat();
         let (host, client) = (&self.host, &self.connection);
-        self.engine.server.log_client(host, client, self.module, level, number, &text);
+        self.engine.server.log_client((host, client), self.module, level, number, None, &text);
     }
 }

@@ -11,6 +11,8 @@ pub enum Cause {
     System(Errno),
     /// A file or connection ended.
     End,
+    /// An operation took too long.
+    TimedOut,
     /// No address belongs to a name (EAI_NONAME).
     UnknownName,
     /// An address is of another family (EAI_ADDRFAMILY).
@@ -32,6 +34,7 @@ impl fmt::Display for Cause {
                 write!(f, "({}){text}", error.raw_os_error())
             }
             Cause::End => f.write_str("(70014)End of file found"),
+            Cause::TimedOut => f.write_str("(70007)The timeout specified has expired"),
             Cause::UnknownName => f.write_str("(EAI 2)Name or service not known"),
             Cause::OtherFamily => f.write_str("(EAI 9)Address family for hostname not supported"),
         }

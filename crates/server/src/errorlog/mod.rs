@@ -70,7 +70,7 @@ impl Request {
         }
     }
 
-    /// The same for a failed system call.
+    /// The same for a failed operation.
     #[track_caller]
     pub fn log_core_error(
         &self,
@@ -249,16 +249,16 @@ impl Server {
     #[track_caller]
     pub fn log_client(
         &self,
-        host: &Host,
-        client: &ConnectionInfo,
+        (host, client): (&Host, &ConnectionInfo),
         module: &str,
         level: Level,
         number: u32,
+        error: Option<Cause>,
         message: &[u8],
     ) {
         if level <= host.core.log.of(module) {
             let about = About { host, client: Some(client), request: None };
-            emit(self, &about, module, level, number, None, message);
+            emit(self, &about, module, level, number, error, message);
         }
     }
 
@@ -278,7 +278,7 @@ impl Server {
         number: u32,
         message: fmt::Arguments<'_>,
     ) {
-        self.log_host_error(host, module, level, number, None, message);
+        self.log_host_error(host, module, level, number, None::<Cause>, message);
     }
 
     /// The same for a failed system call.
@@ -289,13 +289,13 @@ impl Server {
         module: &str,
         level: Level,
         number: u32,
-        error: Option<rustix::io::Errno>,
+        error: Option<impl Into<Cause>>,
         message: fmt::Arguments<'_>,
     ) {
         // As in Apache, messages of startup and shutdown are logged whatever the level.
         if level <= host.core.log.of(module) || level == Level::Notice {
             let about = About { host, client: None, request: None };
-            let error = error.map(Cause::from);
+            let error = error.map(Into::into);
             emit(self, &about, module, level, number, error, &composed(message));
         }
     }

@@ -1,8 +1,8 @@
 //! Packets of a response.
 
 use super::codes::{is_code, response_field};
+use super::fault::{AjpFault, Cut, NoText};
 use super::{HEADER_BYTES, PACKET_BYTES_MAX};
-use crate::status::Status;
 
 const SEND_BODY_CHUNK: u8 = 3;
 const SEND_HEADERS: u8 = 4;
@@ -48,84 +48,6 @@ pub enum AjpEvent<'b> {
         /// Bytes consumed.
         consumed: usize,
     },
-}
-
-/// Why a response can't be read. The connection can't be used after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AjpFault {
-    /// The connection ended before a packet, or within its header.
-    #[error("ajp_ilink_receive() can't receive header")]
-    NoHeader,
-    /// The connection ended within a packet.
-    #[error("ajp_ilink_receive() error while receiving")]
-    Incomplete,
-    /// Neither `AB` nor 0x1234.
-    #[error("ajp_msg_check_header() got bad signature {0:02x}{1:02x}")]
-    Signature(u8, u8),
-    /// The packet is longer than it may be.
-    #[error("ajp_msg_check_header() incoming message is too big {len}, max is {most}")]
-    TooBig {
-        /// Its length.
-        len: usize,
-        /// Most bytes of content.
-        most: usize,
-    },
-    /// A packet without content.
-    #[error("ajp_read_header: ajp_msg_peek_uint8 failed")]
-    Empty,
-    /// A head without a status.
-    #[error("ajp_unmarshal_response: Null status")]
-    NoStatus,
-    /// A head without the number of its fields.
-    #[error("ajp_unmarshal_response: Bad number of headers")]
-    NoCount,
-    /// The code of a field is unknown.
-    #[error("ajp_unmarshal_response: No such sc ({0:08x})")]
-    Code(u16),
-    /// The name of a field is missing, or longer than the packet.
-    #[error("ajp_unmarshal_response: Null header name")]
-    Name,
-    /// The value of a field is missing, or longer than the packet.
-    #[error("ajp_unmarshal_response: Null header value")]
-    Value,
-    /// A part of the body has another length than its packet.
-    #[error(
-        "ajp_parse_data: Wrong chunk length. Length of chunk is {len}, expected length is {room}."
-    )]
-    ChunkLength {
-        /// The length it gives.
-        len: u16,
-        /// The length that fits.
-        room: usize,
-    },
-    /// A kind of packet that is unknown, or not allowed there.
-    #[error("dialog failed: unexpected packet {0}")]
-    Unexpected(u8),
-}
-
-impl AjpFault {
-    /// The status of the response to the client, if nothing of it was sent.
-    pub const fn status(self) -> Status {
-        500
-    }
-
-    /// Apache's message number.
-    pub const fn log_number(self) -> u32 {
-        match self {
-            AjpFault::NoHeader => 1030,
-            AjpFault::Incomplete => 1032,
-            AjpFault::Signature(..) => 1080,
-            AjpFault::TooBig { .. } => 1081,
-            AjpFault::Empty => 993,
-            AjpFault::NoStatus => 983,
-            AjpFault::NoCount => 10405,
-            AjpFault::Code(_) => 984,
-            AjpFault::Name => 985,
-            AjpFault::Value => 986,
-            AjpFault::ChunkLength { .. } => 998,
-            AjpFault::Unexpected(_) => 893,
-        }
-    }
 }
 
 /// Which packet may come next.
@@ -185,8 +107,13 @@ impl PacketDecoder {
     }
 
     /// The connection has ended; `left` are the bytes that were not consumed.
-    pub const fn end_of_input(&self, left: &[u8]) -> AjpFault {
-        if left.len() < HEADER_BYTES { AjpFault::NoHeader } else { AjpFault::Incomplete }
+    pub fn end_of_input(&self, left: &[u8]) -> AjpFault {
+        match left.first_chunk::<HEADER_BYTES>() {
+            Some([_, _, high, low]) => {
+                AjpFault::Incomplete { len: usize::from(u16::from_be_bytes([*high, *low])) }
+            }
+            None => AjpFault::NoHeader,
+        }
     }
 
     fn take<'b>(
@@ -201,9 +128,12 @@ impl PacketDecoder {
                 self.state = State::Body;
                 Ok(AjpEvent::Headers { consumed, headers: SendHeaders::parse(content)? })
             }
-            // Before the head, Apache takes it for one, and sends bytes of another packet.
             (State::Body, SEND_BODY_CHUNK) => {
                 Ok(AjpEvent::Body { consumed, bytes: body(content)? })
+            }
+            // Of one with a body before the head, Apache sends bytes of another packet.
+            (State::Head, SEND_BODY_CHUNK) if body(content).is_ok_and(<[u8]>::is_empty) => {
+                Ok(AjpEvent::Body { consumed, bytes: &[] })
             }
             (State::Head | State::Body, GET_BODY_CHUNK) => {
                 let most = content.first_chunk().map(|number| u16::from_be_bytes(*number));
@@ -221,14 +151,19 @@ impl PacketDecoder {
 
 /// The bytes of a part of the body: a length, the bytes, and one more.
 fn body(content: &[u8]) -> Result<&[u8], AjpFault> {
-    let (len, rest) =
-        content.split_first_chunk().ok_or(AjpFault::ChunkLength { len: 0, room: 0 })?;
-    let len = u16::from_be_bytes(*len);
-    let room = rest.len().saturating_sub(1);
-    if usize::from(len) != room || rest.is_empty() {
+    let mut reader = Reader { rest: content };
+    let len = reader.number().map_err(|left| AjpFault::NoLength(cut(content, left)))?;
+    let room = reader.rest.len().checked_sub(1).ok_or(AjpFault::TooSmall)?;
+    if usize::from(len) != room {
         return Err(AjpFault::ChunkLength { len, room });
     }
-    Ok(rest.get(..room).unwrap_or_default())
+    Ok(reader.rest.get(..room).unwrap_or_default())
+}
+
+/// Where a packet with this content behind its kind is cut, if so many bytes of it are left.
+fn cut(content: &[u8], left: usize) -> Cut {
+    let len = HEADER_BYTES + 1 + content.len();
+    Cut { at: len - left, len }
 }
 
 /// The head of a response, checked to be complete.
@@ -245,51 +180,87 @@ pub struct SendHeaders<'b> {
 impl<'b> SendHeaders<'b> {
     /// Source: `ajp_unmarshal_response`.
     fn parse(content: &'b [u8]) -> Result<Self, AjpFault> {
-        let mut rest = content;
-        let status = number(&mut rest).ok_or(AjpFault::NoStatus)?;
+        let mut reader = Reader { rest: content };
+        let status = reader.number().map_err(|left| AjpFault::NoStatus(cut(content, left)))?;
         // If it is not one, its length alone is skipped.
-        let message = string(&mut rest);
-        let count = number(&mut rest).ok_or(AjpFault::NoCount)?;
-        let fields = rest;
+        let message = reader.string().ok();
+        let count = reader.number().map_err(|left| AjpFault::NoCount(cut(content, left)))?;
+        let fields = reader.rest;
         for _ in 0..count {
-            field(&mut rest)?;
+            reader.field().map_err(|why| why.of(content))?;
         }
         Ok(SendHeaders { status, message, count, fields })
     }
 
     /// The fields: names and values, not checked for their bytes.
     pub fn fields(&self) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
-        let mut rest = self.fields;
-        (0..self.count).map_while(move |_| field(&mut rest).ok())
+        let mut reader = Reader { rest: self.fields };
+        (0..self.count).map_while(move |_| reader.field().ok())
     }
 }
 
-fn field<'b>(rest: &mut &'b [u8]) -> Result<(&'b [u8], &'b [u8]), AjpFault> {
-    let mut after = *rest;
-    let code = number(&mut after).ok_or(AjpFault::Name)?;
-    let name = if is_code(code) {
-        *rest = after;
-        response_field(code).ok_or(AjpFault::Code(code))?.as_bytes()
-    } else {
-        string(rest).ok_or(AjpFault::Name)?
-    };
-    Ok((name, string(rest).ok_or(AjpFault::Value)?))
+/// A part of a head that is missing.
+enum Missing {
+    Code(u16),
+    Name(Text),
+    Value(Text),
 }
 
-fn number(rest: &mut &[u8]) -> Option<u16> {
-    let (number, after) = rest.split_first_chunk()?;
-    *rest = after;
-    Some(u16::from_be_bytes(*number))
-}
-
-/// A string up to its first NUL, which is at its end at the latest. If there is none, its length
-/// alone is skipped.
-fn string<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
-    let len = usize::from(number(rest)?);
-    if len == 0xffff || rest.get(len) != Some(&0) {
-        return None;
+impl Missing {
+    /// The fault of a packet with this content behind its kind.
+    fn of(self, content: &[u8]) -> AjpFault {
+        let no_text =
+            |text: Text| NoText { cut: cut(content, text.left), has_length: text.has_length };
+        match self {
+            Missing::Code(code) => AjpFault::Code(code),
+            Missing::Name(text) => AjpFault::Name(no_text(text)),
+            Missing::Value(text) => AjpFault::Value(no_text(text)),
+        }
     }
-    let (text, after) = rest.split_at_checked(len)?;
-    *rest = after.get(1..).unwrap_or_default();
-    text.split(|byte| *byte == 0).next()
+}
+
+/// A text that is missing: how many bytes are left there, and whether its length was before them.
+struct Text {
+    left: usize,
+    has_length: bool,
+}
+
+/// What is left of a packet.
+struct Reader<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Reader<'b> {
+    /// The next number; the error is how many bytes are left instead.
+    fn number(&mut self) -> Result<u16, usize> {
+        let (number, after) = self.rest.split_first_chunk().ok_or(self.rest.len())?;
+        self.rest = after;
+        Ok(u16::from_be_bytes(*number))
+    }
+
+    /// A string up to its first NUL, which is at its end at the latest. If there is none, its length
+    /// alone is skipped.
+    fn string(&mut self) -> Result<&'b [u8], Text> {
+        let len = self.number().map_err(|left| Text { left, has_length: false })?;
+        let (len, rest) = (usize::from(len), self.rest);
+        let missing = Text { left: rest.len(), has_length: true };
+        if len == 0xffff || rest.get(len) != Some(&0) {
+            return Err(missing);
+        }
+        let Some((text, after)) = rest.split_at_checked(len) else { return Err(missing) };
+        self.rest = after.get(1..).unwrap_or_default();
+        Ok(text.split(|byte| *byte == 0).next().unwrap_or_default())
+    }
+
+    fn field(&mut self) -> Result<(&'b [u8], &'b [u8]), Missing> {
+        let first = self.rest.first_chunk().map(|bytes| u16::from_be_bytes(*bytes));
+        let name = match first {
+            Some(code) if is_code(code) => {
+                self.rest = self.rest.get(2..).unwrap_or_default();
+                response_field(code).ok_or(Missing::Code(code))?.as_bytes()
+            }
+            _ => self.string().map_err(Missing::Name)?,
+        };
+        Ok((name, self.string().map_err(Missing::Value)?))
+    }
 }

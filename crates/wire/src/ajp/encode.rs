@@ -1,8 +1,8 @@
 //! Packets of a request.
 
 use super::codes::{STORED_METHOD, method, request_field};
+use super::overflow::{AjpOverflow, Full, Part};
 use super::{BODY_HEADER_BYTES, HEADER_BYTES, PACKET_BYTES_MAX};
-use crate::status::Status;
 
 /// The packet that says that the body has ended.
 pub const END_OF_BODY: [u8; BODY_HEADER_BYTES] = [0x12, 0x34, 0, 2, 0, 0];
@@ -87,19 +87,6 @@ pub struct ForwardRequest<'a> {
     pub local_addr: &'a [u8],
 }
 
-/// The request does not fit into a packet: 400 (`AH00988`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("request exceeds a packet of {0} bytes")]
-pub struct AjpOverflow(pub usize);
-
-impl AjpOverflow {
-    /// The status of the response.
-    pub const STATUS: Status = 400;
-
-    /// Apache's message number.
-    pub const LOG_NUMBER: u32 = 988;
-}
-
 impl ForwardRequest<'_> {
     /// Appends the packet, of at most `packet_bytes`. `attributes` are the variables whose names
     /// begin with `AJP_`, without that. Nothing is appended if it fails.
@@ -129,7 +116,23 @@ impl ForwardRequest<'_> {
         attributes: impl Iterator<Item = (&'p [u8], &'p [u8])>,
     ) -> Result<(), AjpOverflow> {
         let code = method(self.method);
-        packet.bytes(&[0x12, 0x34, 0, 0, FORWARD_REQUEST, code])?;
+        self.write_beginning(packet, code).map_err(|full| full.at(Part::BEGINNING))?;
+        packet.fields(fields)?;
+        self.write_attributes(packet, code)?;
+        for (name, value) in attributes {
+            packet
+                .named(name, value)
+                .map_err(|full| full.at(Part::attribute(981, &[b"AJP_", name].concat(), value)))?;
+        }
+        packet.byte(attribute::ARE_DONE).map_err(|full| full.at(Part::END))?;
+        packet.end();
+        Ok(())
+    }
+
+    fn write_beginning(&self, packet: &mut Packet<'_>, code: u8) -> Result<(), Full> {
+        packet.out.extend_from_slice(&[0x12, 0x34, 0, 0]);
+        packet.byte(FORWARD_REQUEST)?;
+        packet.byte(code)?;
         packet.string(self.protocol)?;
         packet.string(self.path)?;
         packet.string(self.remote_addr)?;
@@ -139,49 +142,42 @@ impl ForwardRequest<'_> {
         }
         packet.string(self.server_name)?;
         packet.number(self.server_port)?;
-        packet.bytes(&[u8::from(self.ssl.is_some())])?;
-        packet.fields(fields)?;
-        self.write_attributes(packet, code)?;
-        for (name, value) in attributes {
-            packet.request_attribute(name, value)?;
-        }
-        packet.bytes(&[attribute::ARE_DONE])?;
-        packet.end();
-        Ok(())
+        packet.byte(u8::from(self.ssl.is_some()))?;
+        // The number of fields.
+        packet.number(0)
     }
 
     fn write_attributes(&self, packet: &mut Packet<'_>, code: u8) -> Result<(), AjpOverflow> {
         let ssl = self.ssl.unwrap_or_default();
         let not_empty = |text| Some(text).filter(|text: &&[u8]| !text.is_empty());
-        for (code, text) in [
-            (attribute::SECRET, self.secret),
-            (attribute::REMOTE_USER, self.user),
-            (attribute::AUTH_TYPE, self.auth_type),
-            (attribute::QUERY_STRING, self.query),
-            (attribute::JVM_ROUTE, self.route),
-            (attribute::SSL_CERT, not_empty(ssl.cert)),
-            (attribute::SSL_CIPHER, not_empty(ssl.cipher)),
-            (attribute::SSL_SESSION, not_empty(ssl.session)),
+        for (code, text, part) in [
+            (attribute::SECRET, self.secret, Part::SECRET),
+            (attribute::REMOTE_USER, self.user, Part::USER),
+            (attribute::AUTH_TYPE, self.auth_type, Part::AUTH_TYPE),
+            (attribute::QUERY_STRING, self.query, Part::QUERY),
+            (attribute::JVM_ROUTE, self.route, Part::ROUTE),
+            (attribute::SSL_CERT, not_empty(ssl.cert), Part::CERTIFICATE),
+            (attribute::SSL_CIPHER, not_empty(ssl.cipher), Part::CIPHER),
+            (attribute::SSL_SESSION, not_empty(ssl.session), Part::SESSION),
         ] {
             if let Some(text) = text {
-                packet.bytes(&[code])?;
-                packet.string(text)?;
+                packet.attribute(code, text).map_err(|full| full.at(part))?;
             }
         }
         if let Some(bits) = ssl.key_size {
-            packet.bytes(&[attribute::SSL_KEY_SIZE])?;
-            packet.number(bits)?;
+            let written = packet.byte(attribute::SSL_KEY_SIZE).and_then(|()| packet.number(bits));
+            written.map_err(|full| full.at(Part::KEY_SIZE))?;
         }
         if code == STORED_METHOD {
-            packet.bytes(&[attribute::STORED_METHOD])?;
-            packet.string(self.method)?;
+            let written = packet.attribute(attribute::STORED_METHOD, self.method);
+            written.map_err(|full| full.at(Part::method(self.method)))?;
         }
-        packet.request_attribute(b"AJP_REMOTE_PORT", self.remote_port.to_string().as_bytes())?;
-        packet.request_attribute(b"AJP_LOCAL_ADDR", self.local_addr)?;
-        match not_empty(ssl.protocol) {
-            Some(protocol) => packet.request_attribute(b"AJP_SSL_PROTOCOL", protocol),
-            None => Ok(()),
+        if let Some(protocol) = not_empty(ssl.protocol) {
+            packet.request_attribute(2830, b"AJP_SSL_PROTOCOL", protocol)?;
         }
+        let port = self.remote_port.to_string();
+        packet.request_attribute(980, b"AJP_REMOTE_PORT", port.as_bytes())?;
+        packet.request_attribute(2646, b"AJP_LOCAL_ADDR", self.local_addr)
     }
 }
 
@@ -193,51 +189,82 @@ struct Packet<'o> {
 }
 
 impl Packet<'_> {
-    fn bytes(&mut self, bytes: &[u8]) -> Result<(), AjpOverflow> {
-        if self.out.len() - self.start + bytes.len() > self.limit {
-            return Err(AjpOverflow(self.limit));
+    /// Checks that there is room for `count` bytes, which a function of Apache writes.
+    fn check(&self, count: usize, function: &'static str) -> Result<(), Full> {
+        let len = self.out.len() - self.start;
+        if len + count > self.limit {
+            return Err(Full { function, len });
         }
-        self.out.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn number(&mut self, number: u16) -> Result<(), AjpOverflow> {
-        self.bytes(&number.to_be_bytes())
+    fn byte(&mut self, byte: u8) -> Result<(), Full> {
+        self.check(1, "ajp_msg_append_uint8")?;
+        self.out.push(byte);
+        Ok(())
     }
 
-    fn string(&mut self, text: &[u8]) -> Result<(), AjpOverflow> {
-        // 0xFFFF would mean that there is none.
-        let len = u16::try_from(text.len()).ok().filter(|len| *len < 0xffff);
-        self.number(len.ok_or(AjpOverflow(self.limit))?)?;
-        self.bytes(text)?;
-        self.bytes(&[0])
+    fn number(&mut self, number: u16) -> Result<(), Full> {
+        self.check(2, "ajp_msg_append_uint16")?;
+        self.out.extend_from_slice(&number.to_be_bytes());
+        Ok(())
     }
 
-    /// The fields behind their number.
+    /// A string between its length and a NUL. What fits is shorter than 0xFFFF, which would mean
+    /// that there is none.
+    fn string(&mut self, text: &[u8]) -> Result<(), Full> {
+        self.check(text.len() + 3, "ajp_msg_append_cvt_string")?;
+        self.out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+        self.out.extend_from_slice(text);
+        self.out.push(0);
+        Ok(())
+    }
+
+    /// The fields; their number is in front of them.
     fn fields<'p>(
         &mut self,
         fields: impl Iterator<Item = (&'p [u8], &'p [u8])>,
     ) -> Result<(), AjpOverflow> {
-        let at = self.out.len();
-        self.number(0)?;
+        let at = self.out.len() - 2;
         let mut count: u16 = 0;
         for (name, value) in fields {
             match request_field(name) {
-                Some(code) => self.number(code)?,
-                // Its length would be read as a code.
-                None if name.len() >= 0xa000 => return Err(AjpOverflow(self.limit)),
-                None => self.string(name)?,
+                Some(code) => self.number(code).map_err(|full| full.at(Part::FIELD_CODE))?,
+                None => self.field_name(name).map_err(|full| full.at(Part::FIELD_NAME))?,
             }
-            self.string(value)?;
-            count = count.checked_add(1).ok_or(AjpOverflow(self.limit))?;
+            self.string(value).map_err(|full| full.at(Part::FIELD_VALUE))?;
+            // A packet has no room for as many.
+            count = count.saturating_add(1);
         }
         self.put(at, count);
         Ok(())
     }
 
-    fn request_attribute(&mut self, name: &[u8], value: &[u8]) -> Result<(), AjpOverflow> {
-        self.bytes(&[attribute::REQUEST_ATTRIBUTE])?;
-        self.string(name)?;
+    fn field_name(&mut self, name: &[u8]) -> Result<(), Full> {
+        // A longer name's length would be read as a code.
+        let len = if name.len() < 0xa000 { name.len() } else { self.limit };
+        self.check(len + 3, "ajp_msg_append_cvt_string")?;
+        self.string(name)
+    }
+
+    fn attribute(&mut self, code: u8, text: &[u8]) -> Result<(), Full> {
+        self.byte(code)?;
+        self.string(text)
+    }
+
+    /// An attribute with a name; `number` is that of Apache's message if there is no room.
+    fn request_attribute(
+        &mut self,
+        number: u32,
+        name: &[u8],
+        value: &[u8],
+    ) -> Result<(), AjpOverflow> {
+        let written = self.named(name, value);
+        written.map_err(|full| full.at(Part::attribute(number, name, value)))
+    }
+
+    fn named(&mut self, name: &[u8], value: &[u8]) -> Result<(), Full> {
+        self.attribute(attribute::REQUEST_ATTRIBUTE, name)?;
         self.string(value)
     }
 

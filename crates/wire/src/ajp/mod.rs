@@ -11,11 +11,15 @@
 mod codes;
 mod decode;
 mod encode;
+mod fault;
+mod overflow;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{AjpEvent, AjpFault, PacketDecoder, SendHeaders};
-pub use encode::{AjpOverflow, CPING, END_OF_BODY, ForwardRequest, Ssl, body_header};
+pub use decode::{AjpEvent, PacketDecoder, SendHeaders};
+pub use encode::{CPING, END_OF_BODY, ForwardRequest, Ssl, body_header};
+pub use fault::{AjpFault, Cut, LogLine, NoText};
+pub use overflow::AjpOverflow;
 
 /// Largest packet unless `ProxyIOBufferSize` says otherwise, bytes (`AJP_MSG_BUFFER_SZ`).
 pub const PACKET_BYTES: usize = 8192;

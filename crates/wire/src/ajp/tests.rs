@@ -97,26 +97,39 @@ fn packet(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn faults_have_apaches_numbers() {
-    let fault = |bytes: &[u8]| {
-        let fault = read(bytes, 7, PACKET_BYTES).1.unwrap();
-        (fault.log_number(), fault.to_string())
+    let lines = |bytes: &[u8]| {
+        let lines = read(bytes, 7, PACKET_BYTES).1.unwrap().lines();
+        let shown = lines.into_iter().map(|line| format!("AH{:05}: {}", line.number, line.text));
+        shown.collect::<Vec<_>>()
     };
-    let of = |number, text: &str| (number, text.to_owned());
-    assert_eq!(fault(b"AB\0"), of(1030, "ajp_ilink_receive() can't receive header"));
-    assert_eq!(fault(b"AB\0\x05\x05"), of(1032, "ajp_ilink_receive() error while receiving"));
-    let signature = "ajp_msg_check_header() got bad signature 5858";
-    assert_eq!(fault(b"XX\0\x02\x05\x01"), of(1080, signature));
-    let too_big = "ajp_msg_check_header() incoming message is too big 8189, max is 8188";
-    assert_eq!(fault(b"AB\x1f\xfd"), of(1081, too_big));
-    assert_eq!(fault(&packet(b"")), of(993, "ajp_read_header: ajp_msg_peek_uint8 failed"));
-    let code = "ajp_unmarshal_response: No such sc (0000a00c)";
-    let head = packet(b"\x04\0\xc8\0\x02OK\0\0\x01\xa0\x0c\0\x01w\0");
-    assert_eq!(fault(&head), of(984, code));
-    let chunk = [packet(b"\x04\0\xc8\0\0\0\0\0"), packet(b"\x03\0\x04abc\0")].concat();
-    let why = "ajp_parse_data: Wrong chunk length. Length of chunk is 4, expected length is 3.";
-    assert_eq!(fault(&chunk), of(998, why));
+    let failed = "AH00992: ajp_read_header: ajp_ilink_receive failed";
+    assert_eq!(lines(b"AB\0"), ["AH01030: ajp_ilink_receive() can't receive header", failed]);
+    let length = "AH01032: ajp_ilink_receive() error while receiving message body of length 5";
+    assert_eq!(lines(b"AB\0\x05\x05"), [length, failed]);
+    let signature = "AH01080: ajp_msg_check_header() got bad signature 5858";
+    let bad = "AH01031: ajp_ilink_receive() received bad header";
+    assert_eq!(lines(b"XX\0\x02\x05\x01"), [signature, bad, failed]);
+    let too_big = "AH01081: ajp_msg_check_header() incoming message is too big 8189, max is 8188";
+    assert_eq!(lines(b"AB\x1f\xfd"), [too_big, bad, failed]);
+    let empty = "AH00993: ajp_read_header: ajp_msg_peek_uint8 failed";
+    let overflow = |function: &str, numbers| {
+        format!("AH03229: {function}(): BufferOverflowException {numbers}")
+    };
+    assert_eq!(lines(&packet(b"")), [&overflow("ajp_msg_peek_uint8", "4 4"), empty]);
+    let code = "AH00984: ajp_unmarshal_response: No such sc (0000a00c)";
+    assert_eq!(lines(&packet(b"\x04\0\xc8\0\x02OK\0\0\x01\xa0\x0c\0\x01w\0")), [code]);
+    let name = "AH00985: ajp_unmarshal_response: Null header name";
+    let head = packet(b"\x04\0\xc8\0\0\0\0\x01\0\x05");
+    assert_eq!(lines(&head), [&overflow("ajp_msg_get_string", "14 14"), name]);
+    let chunk = |part: &[u8]| [packet(b"\x04\0\xc8\0\0\0\0\0"), packet(part)].concat();
+    let why = "Length of chunk is 4, expected length is 3.";
+    let why = format!("AH00998: ajp_parse_data: Wrong chunk length. {why}");
+    assert_eq!(lines(&chunk(b"\x03\0\x04abc\0")), [why]);
+    assert_eq!(lines(&chunk(b"\x03\0\0")), ["AH10546: ajp_parse_data: Message too small"]);
+    assert_eq!(lines(&chunk(b"\x03\0")), [overflow("ajp_msg_get_uint16", "5 6")]);
     // Apache sends three bytes of the next packet.
-    assert_eq!(fault(&packet(b"\x03\0\x03abc\0")).0, 893);
+    let early = read(&packet(b"\x03\0\x03abc\0"), 7, PACKET_BYTES).1;
+    assert_eq!(early, Some(AjpFault::Unexpected(3)));
 }
 
 #[test]
@@ -205,9 +218,9 @@ fn a_request_with_tls() {
     let request = ForwardRequest { ssl: Some(ssl), user: Some(b"u"), route: Some(b"r"), ..REQUEST };
     let out = write(&request, &[], &[]);
     let attributes =
-        b"\x03\0\x01u\0\x05\0\x03q=1\0\x06\0\x01r\0\x07\0\x01C\0\x0b\x01\0\x0a\0\x0fAJP_REM";
+        b"\x03\0\x01u\0\x05\0\x03q=1\0\x06\0\x01r\0\x07\0\x01C\0\x0b\x01\0\x0a\0\x10AJP_SSL_\
+        PROTOCOL\0\0\x07TLSv1.3\0\x0a\0\x0fAJP_REM";
     assert!(out.windows(attributes.len()).any(|window| window == attributes));
-    assert!(out.ends_with(b"\x0a\0\x10AJP_SSL_PROTOCOL\0\0\x07TLSv1.3\0\xff"));
 }
 
 #[test]
@@ -222,8 +235,17 @@ fn a_packet_has_a_limit() {
         (written, out.len())
     };
     assert_eq!(of(PACKET_BYTES, PACKET_BYTES - bare - 5), (Ok(()), PACKET_BYTES + 1));
-    assert_eq!(of(PACKET_BYTES, PACKET_BYTES - bare - 4), (Err(AjpOverflow(PACKET_BYTES)), 1));
-    assert_eq!(of(usize::MAX, 70_000), (Err(AjpOverflow(PACKET_BYTES_MAX)), 1));
+    let full = |why: &AjpOverflow| (why.log_number(), why.room());
+    let (written, len) = of(PACKET_BYTES, PACKET_BYTES - bare - 4);
+    let room = "ajp_msg_append_uint8(): BufferOverflowException 4 8192".to_owned();
+    assert_eq!((written.as_ref().map_err(full), len), (Err((982, room)), 1));
+    let (written, len) = of(usize::MAX, 70_000);
+    let room = "ajp_msg_append_cvt_string(): BufferOverflowException 4 47".to_owned();
+    assert_eq!((written.as_ref().map_err(full), len), (Err((971, room)), 1));
+    assert_eq!(
+        written.unwrap_err().to_string(),
+        "ajp_marshal_into_msgb: Error appending the header value"
+    );
 }
 
 proptest! {

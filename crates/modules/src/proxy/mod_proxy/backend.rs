@@ -362,7 +362,7 @@ pub async fn connect_to(worker: &Worker, timeout: Duration) -> std::io::Result<S
 }
 
 /// A relative path is one below `DefaultRuntimeDir`.
-pub(super) fn socket_path(request: &Request, path: &[u8]) -> PathBuf {
+pub(in crate::proxy) fn socket_path(request: &Request, path: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
     let server = &request.engine.server;

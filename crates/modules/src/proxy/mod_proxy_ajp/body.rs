@@ -23,21 +23,10 @@ pub(super) struct PacketBody {
     /// Bytes that came from the client.
     taken: u64,
     /// What is wrong with what follows.
-    failure: Option<NoPacket>,
+    failure: Option<BodyError>,
     /// All of it was taken.
     is_read: bool,
-    /// The packet that ends it is sent.
-    has_ended: bool,
     packet_bytes: usize,
-}
-
-/// Why there is no next packet.
-#[derive(Debug)]
-pub(super) enum NoPacket {
-    /// The end was sent before.
-    Ended,
-    /// The client's body is broken.
-    Client(BodyError),
 }
 
 impl PacketBody {
@@ -52,14 +41,13 @@ impl PacketBody {
             unsent: Some(outgoing),
             failure: None,
             is_read: false,
-            has_ended: false,
             packet_bytes,
         }
     }
 
     /// The body, if nothing of it was taken.
-    pub fn into_unsent(self) -> Option<Outgoing> {
-        self.unsent
+    pub fn take_unsent(&mut self) -> Option<Outgoing> {
+        self.unsent.take()
     }
 
     /// Whether some of it is still to come from the client.
@@ -72,17 +60,14 @@ impl PacketBody {
         self.rest = Upload::Spooled { file: file.into(), at: 0, length };
     }
 
-    /// Appends the next packet, which is empty at the end; returns how much of the body it has.
-    /// Without `body` the client can't be asked.
+    /// Appends the next packet, which is empty at the end, however often it is asked for; returns how
+    /// much of the body it has. Without `body` the client can't be asked.
     pub fn poll_packet(
         &mut self,
         cx: &mut Context<'_>,
         mut body: Option<&mut BodyIn>,
         out: &mut Vec<u8>,
-    ) -> Poll<Result<usize, NoPacket>> {
-        if self.has_ended {
-            return Poll::Ready(Err(NoPacket::Ended));
-        }
+    ) -> Poll<Result<usize, BodyError>> {
         if let Some(why) = self.failure.take() {
             return Poll::Ready(Err(why));
         }
@@ -90,7 +75,6 @@ impl PacketBody {
         self.unsent = None;
         let Some(piece) = piece else {
             out.extend_from_slice(&END_OF_BODY);
-            self.has_ended = true;
             return Poll::Ready(Ok(0));
         };
         let at = out.len();
@@ -134,7 +118,7 @@ impl PacketBody {
         &mut self,
         cx: &mut Context<'_>,
         mut body: Option<&mut BodyIn>,
-    ) -> Poll<Result<Option<Bytes>, NoPacket>> {
+    ) -> Poll<Result<Option<Bytes>, BodyError>> {
         loop {
             let piece = match self.ready.pop_front() {
                 Some(piece) => piece,
@@ -147,7 +131,7 @@ impl PacketBody {
                         self.is_read = true;
                         return Poll::Ready(Ok(None));
                     }
-                    Some(Err(error)) => return Poll::Ready(Err(NoPacket::Client(error))),
+                    Some(Err(error)) => return Poll::Ready(Err(error)),
                     Some(Ok(piece)) => {
                         self.taken += piece.len() as u64;
                         piece

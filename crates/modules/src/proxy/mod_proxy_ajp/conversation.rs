@@ -10,7 +10,7 @@ use rt::Deadline;
 use server::request_body::{BodyError, BodyIn};
 use wire::ajp::{AjpEvent, AjpFault, PacketDecoder, SendHeaders};
 
-use super::body::{NoPacket, PacketBody};
+use super::body::PacketBody;
 use crate::proxy::mod_proxy::backend::Backend;
 use crate::proxy::mod_proxy::busy::Busy;
 
@@ -36,6 +36,8 @@ pub(super) struct Conversation {
     deadline: Option<Deadline>,
     /// Whether the container has said anything.
     pub has_answered: bool,
+    /// Whether it has sent a packet.
+    pub has_packet: bool,
     /// Bytes of the request's body that were sent.
     pub body_bytes: u64,
 }
@@ -52,13 +54,12 @@ pub(super) enum Said {
 
 /// Why a response does not continue.
 #[derive(Debug)]
-pub(super) enum Broken {
-    /// What arrived is no packet, not a whole one, or not one that may come now.
+pub(crate) enum Broken {
+    /// What arrived is no packet, or not one that may come now.
     Fault(AjpFault),
-    /// The connection is broken, or the time is up.
-    Io(io::Error),
-    /// The container wants more than the whole body.
-    ReadAfterEnd,
+    /// The connection ended or is broken, or the time is up, and what is missing therefore; nothing
+    /// if it could not be written to.
+    Io(io::Error, Option<AjpFault>),
     /// The request's body is not complete.
     Client(BodyError),
     /// The request's body can't be kept for later: the status of the response.
@@ -66,18 +67,20 @@ pub(super) enum Broken {
 }
 
 impl Broken {
+    /// Whether it is the client's fault.
+    pub fn is_of_client(&self) -> bool {
+        matches!(self, Broken::Client(_) | Broken::Unread(_))
+    }
+
     /// Whether the time is up.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Broken::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+        matches!(self, Broken::Io(error, _) if error.kind() == io::ErrorKind::TimedOut)
     }
 }
 
-impl From<NoPacket> for Broken {
-    fn from(why: NoPacket) -> Broken {
-        match why {
-            NoPacket::Ended => Broken::ReadAfterEnd,
-            NoPacket::Client(error) => Broken::Client(error),
-        }
+impl From<BodyError> for Broken {
+    fn from(error: BodyError) -> Broken {
+        Broken::Client(error)
     }
 }
 
@@ -104,6 +107,7 @@ impl Conversation {
             timeout,
             deadline: None,
             has_answered: false,
+            has_packet: false,
             body_bytes: 0,
         }
     }
@@ -126,8 +130,12 @@ impl Conversation {
             let rest = self.received.get(self.at..).unwrap_or_default();
             let event = match self.decoder.decode(rest) {
                 Ok(event) => event,
-                Err(fault) => return Poll::Ready(Err(Broken::Fault(fault))),
+                Err(fault) => {
+                    self.has_packet |= !fault.is_before_kind();
+                    return Poll::Ready(Err(Broken::Fault(fault)));
+                }
             };
+            self.has_packet |= !matches!(event, AjpEvent::NeedMore);
             let said = match event {
                 AjpEvent::NeedMore => {
                     ready!(self.poll_receive(cx))?;
@@ -191,9 +199,9 @@ impl Conversation {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         let deadline = self.deadline();
                         let writable = ready!(self.backend.stream.poll_writable(cx, deadline));
-                        writable.map_err(Broken::Io)?;
+                        writable.map_err(|error| Broken::Io(error, None))?;
                     }
-                    Err(error) => return Poll::Ready(Err(Broken::Io(error))),
+                    Err(error) => return Poll::Ready(Err(Broken::Io(error, None))),
                 }
             }
             self.outgoing.clear();
@@ -215,13 +223,18 @@ impl Conversation {
         let count = ready!(self.backend.stream.poll_read(cx, &mut self.received, deadline));
         self.deadline = None;
         match count {
-            Ok(0) => Poll::Ready(Err(Broken::Fault(self.decoder.end_of_input(&self.received)))),
+            Ok(0) => Poll::Ready(Err(self.cut(io::ErrorKind::UnexpectedEof.into()))),
             Ok(_) => {
                 self.has_answered = true;
                 Poll::Ready(Ok(()))
             }
-            Err(error) => Poll::Ready(Err(Broken::Io(error))),
+            Err(error) => Poll::Ready(Err(self.cut(error))),
         }
+    }
+
+    /// Nothing follows what was received.
+    fn cut(&self, error: io::Error) -> Broken {
+        Broken::Io(error, Some(self.decoder.end_of_input(&self.received)))
     }
 
     fn deadline(&mut self) -> Deadline {

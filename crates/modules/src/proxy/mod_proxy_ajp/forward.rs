@@ -17,7 +17,7 @@ use super::failed::{self, Log};
 use super::rest::Rest;
 use super::{ProxyAjp, head, ping, request_packet};
 use crate::proxy::mod_proxy::ahead::Ahead;
-use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options, Place};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::failover::OVERRIDDEN;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, spool};
@@ -63,12 +63,13 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
             exchange.count_response(sent);
             return dialog.respond(exchange);
         };
-        let Dialog { conversation, log, sent_first, .. } = dialog;
+        let Dialog { mut conversation, log, sent_first, .. } = dialog;
         let has_answered = conversation.has_answered;
-        let unsent = conversation.body.into_unsent();
+        let unsent = conversation.body.take_unsent();
         if may_repeat
             && !has_answered
             && !why.is_timeout()
+            && !why.is_of_client()
             && let Some(again) = unsent
         {
             // The container has closed a connection that was kept.
@@ -76,7 +77,10 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
             exchange.count_repeat();
             continue;
         }
-        log.broken(&why, has_answered);
+        // As in Apache, a client that does not even send the first part is none of the dialog.
+        if !why.is_of_client() || !sent_first || conversation.body_bytes > 0 {
+            log.broken(&why, &conversation);
+        }
         if let Some(unsent) = unsent {
             unsent.keep(exchange.request);
         }
@@ -89,12 +93,8 @@ async fn connect(exchange: &mut Exchange<'_>, mut options: Options<'_>) -> Resul
     for _ in 0..PINGED {
         let mut backend = Backend::connect(exchange, options).await?;
         let Some(timeout) = exchange.worker.parameters.ping else { return Ok(backend) };
-        if matches!(ping::ping(&mut backend.stream, timeout).await, Ok(true)) {
-            return Ok(backend);
-        }
-        let place = Place::of(exchange.worker);
-        let text = format_args!("cping/cpong failed to {place}");
-        exchange.request.log::<ProxyAjp>(Level::Error, 897, text);
+        let Err(why) = ping::ping(&mut backend.stream, timeout).await else { return Ok(backend) };
+        Log::of(exchange).unanswered_ping(&why, &backend.stream);
         options.may_reuse = false;
     }
     Err(503)
@@ -140,14 +140,21 @@ impl Dialog {
         (backend, busy): (Backend, Busy),
         body: Outgoing,
     ) -> Result<Dialog, u16> {
-        let packet = request_packet::write(exchange).await?;
+        let log = Log::of(exchange);
+        let packet = match request_packet::write(exchange).await {
+            Ok(packet) => packet,
+            Err(why) => {
+                log.overflow(&why, &backend.stream);
+                return Err(failed::overflow_status(exchange.request, &why));
+            }
+        };
         let packet_bytes = request_packet::packet_bytes(exchange);
         let sent_first = sends_first(exchange.request);
         let body = (PacketBody::new(exchange.request, body, packet_bytes), sent_first);
         let timeout = exchange.timeout();
         Ok(Dialog {
             conversation: Conversation::new((backend, busy), timeout, packet, body, packet_bytes),
-            log: Log::of(exchange),
+            log,
             sent_first,
             has_head: false,
             is_replaced: false,
@@ -169,6 +176,8 @@ impl Dialog {
                     let replaced = exchange.bound.dir.error_override.get();
                     self.is_replaced = replaced.is_some_and(|replaced| replaced.has(status));
                 }
+                // What asks to flush before the head asks for nothing.
+                Said::Body(range) if !self.has_head && range.is_empty() => {}
                 Said::Body(_) if self.is_replaced => {}
                 Said::Body(range) if exchange.request.head.header_only => {
                     self.has_unsent |= !range.is_empty();
@@ -259,7 +268,7 @@ fn keep_challenge(request: &mut Request) {
             let text = format_args!(
                 "ap_proxy_ajp_request: origin server sent 401 without WWW-Authenticate header"
             );
-            request.log::<ProxyAjp>(Level::Error, 886, text);
+            request.log::<ProxyAjp>(Level::Debug, 885, text);
         }
     }
 }

@@ -1,14 +1,10 @@
 //! The packet that carries a request. Source: `ajp_marshal_into_msgb`.
 
 use server::hostname;
-use server::log::Level;
-use server::module::Module;
 use server::request::Request;
 use wire::Method;
 use wire::ajp::{AjpOverflow, ForwardRequest, PACKET_BYTES, PACKET_BYTES_MAX, Ssl};
 
-use super::ProxyAjp;
-use crate::proxy::mod_proxy::backend::Place;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::target::split_at_text;
 use crate::ssl::mod_ssl;
@@ -29,8 +25,8 @@ pub(super) fn packet_bytes(exchange: &Exchange<'_>) -> usize {
 /// The packet of the exchange's request.
 ///
 /// # Errors
-/// The status of the response: it does not fit.
-pub(super) async fn write(exchange: &mut Exchange<'_>) -> Result<Vec<u8>, u16> {
+/// It does not fit.
+pub(super) async fn write(exchange: &mut Exchange<'_>) -> Result<Vec<u8>, AjpOverflow> {
     let limit = packet_bytes(exchange);
     let remote_host = hostname::client_name(exchange.request).await.map(<[u8]>::to_vec);
     let request = &*exchange.request;
@@ -59,19 +55,8 @@ pub(super) async fn write(exchange: &mut Exchange<'_>) -> Result<Vec<u8>, u16> {
     let attributes =
         request.env.iter().filter_map(|(name, value)| Some((name.strip_prefix(PREFIX)?, value)));
     let mut out = Vec::with_capacity(PACKET_UNIT_BYTES);
-    match packet.write(&mut out, limit, request.head.headers_in.iter(), attributes) {
-        Ok(()) => Ok(out),
-        Err(why) => Err(refuse(exchange, &why)),
-    }
-}
-
-fn refuse(exchange: &Exchange<'_>, why: &AjpOverflow) -> u16 {
-    let request = &*exchange.request;
-    let text = format_args!("ajp_send_header: ajp_marshal_into_msgb failed: {why}");
-    request.log_as(ProxyAjp::FILE, Level::Error, AjpOverflow::LOG_NUMBER, text);
-    let place = Place::of(exchange.worker);
-    request.log::<ProxyAjp>(Level::Error, 868, format_args!("request failed to {place}"));
-    AjpOverflow::STATUS
+    packet.write(&mut out, limit, request.head.headers_in.iter(), attributes)?;
+    Ok(out)
 }
 
 /// Path and query of a canonical URL.

@@ -60,8 +60,8 @@ impl BodyStream for Rest {
                     }
                 }
                 Poll::Ready(Err(why)) => {
+                    log.broken(&why, conversation);
                     *place = None;
-                    log.broken(&why, true);
                     *is_broken = true;
                 }
                 Poll::Pending if piece.is_empty() => return Poll::Pending,

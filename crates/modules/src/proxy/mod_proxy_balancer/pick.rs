@@ -149,7 +149,7 @@ fn recover(choice: &Choice<'_>) {
         let (name, place) = (Verbatim::new(&balancer.name), Place::of(member));
         let text = format_args!("{name}: Forcing recovery for worker ({place})");
         let (server, of) = (&choice.request.engine.server, &choice.request.host);
-        server.log_host_error(of, ProxyBalancer::FILE, Level::Debug, 1165, None, text);
+        server.log_host(of, ProxyBalancer::FILE, Level::Debug, 1165, text);
     }
 }
 

@@ -17,7 +17,7 @@ use super::response::Response;
 use crate::proxy::mod_proxy::backend;
 use crate::proxy::mod_proxy::checks::Method;
 use crate::proxy::mod_proxy::workers::Worker;
-use crate::proxy::mod_proxy_ajp::ping;
+use crate::proxy::mod_proxy_ajp::ping::{self, Broken};
 
 /// The longest head of a response, bytes.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -81,7 +81,11 @@ impl Check<'_> {
     }
 
     async fn pings(&self, stream: &mut Stream) -> io::Result<bool> {
-        ping::ping(stream, self.timeout).await
+        match ping::ping(stream, self.timeout).await {
+            Ok(()) => Ok(true),
+            Err(Broken::Io(error, _)) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     async fn responds(&self, stream: &mut Stream) -> Result<bool, Failed> {

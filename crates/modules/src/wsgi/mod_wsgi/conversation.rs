@@ -390,6 +390,6 @@ impl Logger {
 
     fn write(&self, level: Level, text: &[u8]) {
         let (host, client) = (&self.host, &self.connection);
-        self.engine.server.log_client(host, client, Wsgi::FILE, level, 0, text);
+        self.engine.server.log_client((host, client), Wsgi::FILE, level, 0, None, text);
     }
 }
