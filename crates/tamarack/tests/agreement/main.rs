@@ -39,6 +39,7 @@ use requests::{Counts, Outcome};
 const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_ident/needed", "explain asks no other server"),
     ("mod_ident/unknown", "as above"),
+    ("mod_proxy_hcheck/tls", "as above"),
     ("mod_sed/files: Written lines", "explain writes no files"),
     ("mod_sed/files: A file that can't be written", "as above"),
     ("mod_sed/input: A file that can't be written", "as above"),

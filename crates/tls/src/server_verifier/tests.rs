@@ -30,7 +30,7 @@ fn leaf(by: &Authority, params: &CertificateParams) -> CertificateDer<'static> {
 fn verifier(mode: Mode, name_check: NameCheck, authorities: &[&Authority]) -> ServerVerifier {
     let authorities = authorities.iter().map(|one| one.der.clone()).collect();
     let chain = Chain::new(KeyUsage::server_auth(), 1, authorities);
-    ServerVerifier { mode, chain, name_check, checks_time: true }
+    ServerVerifier { mode, chain: chain.into(), name_check, checks_time: true }
 }
 
 fn verdict(

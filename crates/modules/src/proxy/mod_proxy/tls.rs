@@ -8,6 +8,7 @@ use rt::Stream;
 use rt::tls::{ClientConfig, TlsError};
 use rustls_pki_types::ServerName;
 use server::errorlog::Verbatim;
+use server::host::{Host, Server};
 use server::log::Level;
 
 use super::backend::{Options, Place, place};
@@ -146,8 +147,9 @@ pub(super) async fn secure(
         Ok(stream) => return Ok(stream),
         Err(error) => error,
     };
-    tell(exchange, security, &error);
+    let request = &*exchange.request;
     let place = Place::of(exchange.worker);
+    tell((&request.engine.server, &request.host), &place, &security.name, &error);
     let host = Verbatim::new(&place.host);
     let text = format_args!("pass request body failed to {place} ({host})");
     exchange.request.log::<Proxy>(Level::Error, 1084, text);
@@ -161,10 +163,13 @@ pub(super) async fn secure(
 const FAILED: &str = "Error during SSL Handshake with remote server";
 
 /// Logs why the handshake failed.
-fn tell(exchange: &Exchange<'_>, security: &Security, error: &TlsError) {
+pub(in crate::proxy) fn tell(
+    (server, host): (&Server, &Host),
+    place: &Place<'_>,
+    name: &ServerName<'_>,
+    error: &TlsError,
+) {
     use rustls::{CertificateError as Certificate, Error};
-    let (server, host) = (&exchange.request.engine.server, &exchange.request.host);
-    let place = Place::of(exchange.worker);
     let log = |level, number, text: std::fmt::Arguments<'_>| {
         let text = format_args!("[remote {place}] {text}");
         server.log_host(host, "mod_ssl.c", level, number, text);
@@ -172,7 +177,7 @@ fn tell(exchange: &Exchange<'_>, security: &Security, error: &TlsError) {
     match error {
         TlsError::Handshake(Error::InvalidCertificate(why)) => match why {
             Certificate::NotValidForName => {
-                let name = security.name.to_str();
+                let name = name.to_str();
                 let what = "SSL Proxy: Peer certificate does not match for hostname";
                 log(Level::Info, 2411, format_args!("{what} {name}"));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conf::expr::Expr;
-use rt::tls::ClientConfig;
+use rt::tls::{ClientConfig, TlsError};
 use rt::{Deadline, Stream};
 use rustls_pki_types::ServerName;
 use wire::chunked::Step;
@@ -42,6 +42,8 @@ pub(super) struct Check<'w> {
 pub(super) enum Failed {
     /// It needs TLS, which the configuration does not have.
     Tls,
+    /// There is no TLS with it.
+    Handshake(ServerName<'static>, TlsError),
     /// The condition can't be evaluated.
     Condition(String),
     /// It can't be reached, or its response can't be read.
@@ -72,12 +74,12 @@ impl Check<'_> {
         }
     }
 
-    async fn secured(&self, stream: Stream, config: Arc<ClientConfig>) -> io::Result<Stream> {
+    async fn secured(&self, stream: Stream, config: Arc<ClientConfig>) -> Result<Stream, Failed> {
         let name = String::from_utf8_lossy(&self.worker.target.host).into_owned();
         let name = ServerName::try_from(name).map_err(io::Error::other)?;
         let end = stream.handle().deadline(self.timeout);
-        let secured = rt::tls::connect(stream, config, name, end).await;
-        secured.map_err(|error| io::Error::other(error.to_string()))
+        let secured = rt::tls::connect(stream, config, name.clone(), end).await;
+        secured.map_err(|error| Failed::Handshake(name, error))
     }
 
     async fn pings(&self, stream: &mut Stream) -> io::Result<bool> {

@@ -21,7 +21,7 @@ use crate::proxy::mod_proxy::backend::Place;
 use crate::proxy::mod_proxy::checks::Method;
 use crate::proxy::mod_proxy::status::Status;
 use crate::proxy::mod_proxy::workers::Worker;
-use crate::proxy::mod_proxy::{self, Proxy, shared};
+use crate::proxy::mod_proxy::{self, Proxy, shared, tls};
 use crate::ssl::mod_ssl::backends;
 
 /// The time between two looks at all workers (`AP_WD_TM_SLICE`).
@@ -128,16 +128,24 @@ async fn check(
     let wanted = worker.state.check_condition();
     let condition = own.and_then(|own| own.conditions.0.iter().find(|one| one.name == wanted));
     let expression = condition.map(|condition| &*condition.expression);
-    let tls = backends::of_host(&server, &host);
+    let config = backends::of_checks(&server, &host);
     let status_line = |line: &[u8]| {
         log(Level::Debug, 3254, format_args!("{}", Verbatim::new(line)));
     };
     let log_line: &dyn Fn(&[u8]) = &status_line;
-    let check = Check { worker: &worker, method, condition: expression, timeout, tls, log_line };
+    let check =
+        Check { worker: &worker, method, condition: expression, timeout, tls: config, log_line };
     let passed = match check.passes().await {
         Ok(passed) => passed,
         Err(Failed::Tls) => {
-            log(Level::Error, 3252, format_args!("mod_ssl not configured?"));
+            let place = Place::of(&worker);
+            let what = format!("{place} ({})", Verbatim::new(&place.host));
+            let text = format_args!("HCOH: failed to enable ssl support for {what}");
+            server.log_host(&host, Proxy::FILE, Level::Error, 961, text);
+            false
+        }
+        Err(Failed::Handshake(name, error)) => {
+            tls::tell((&server, &host), &Place::of(&worker), &name, &error);
             false
         }
         Err(Failed::Condition(why)) => {
@@ -156,10 +164,10 @@ async fn check(
     log(Level::Debug, 3251, format_args!("Health check {shown} Status ({status}) for {name}."));
     match verdict::count(&worker.state, passed, handle.clock().wall_us()) {
         Some(Change::Enabled) => {
-            log(Level::Info, 3302, format_args!("Health check ENABLING {name}"));
+            log(Level::Info, 3302, format_args!("Threaded Health check ENABLING {name}"));
         }
         Some(Change::Disabled) => {
-            log(Level::Info, 3303, format_args!("Health check DISABLING {name}"));
+            log(Level::Info, 3303, format_args!("Threaded Health check DISABLING {name}"));
         }
         None => {}
     }

@@ -24,6 +24,8 @@ pub struct Backend {
     pub settings: Backends,
     /// For rustls.
     pub config: Arc<ClientConfig>,
+    /// The same for health checks, which neither send a name nor compare one.
+    pub nameless: Arc<ClientConfig>,
     /// Remarks for the error log.
     pub remarks: Vec<Finding>,
 }
@@ -79,13 +81,13 @@ async fn find_or_build(
     built.map(|backend| backend.config).map_err(|all| first(all).unwrap_or_default())
 }
 
-/// The configuration of a host, apart from any request; `None` without `SSLProxyEngine on`.
-pub fn of_host(server: &Server, host: &Host) -> Option<Arc<ClientConfig>> {
+/// What health checks of a host use; `None` without `SSLProxyEngine on`. Sections count for nothing.
+pub fn of_checks(server: &Server, host: &Host) -> Option<Arc<ClientConfig>> {
     let slot = server.registry.slot_of::<Ssl>()?;
     let settings = &host.dir.get::<<Ssl as Module>::Dir>(slot)?.backends;
     let made = &host.server.get::<<Ssl as Module>::Server>(slot)?.backends.0;
     let backend = made.iter().find(|one| settings.is_on() && one.settings == *settings);
-    backend.map(|backend| backend.config.clone())
+    backend.map(|backend| backend.nameless.clone())
 }
 
 impl Backends {
@@ -114,13 +116,21 @@ pub fn build(settings: Backends) -> Result<Backend, Vec<Finding>> {
         protocols: settings.protocols.get().copied().unwrap_or_default(),
         cipher_suite: settings.cipher_suite.get().cloned(),
         cipher_suite_tls13: settings.cipher_suite_tls13.get().cloned(),
-        verifier,
+        verifier: verifier.clone(),
         certificates: (!certificates.is_empty()).then(|| Arc::new(certificates)),
         alpn: Vec::new(),
     })?;
     // Unavailable ciphers were reported when the line was read.
     remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLProxyCipherSuite"));
-    Ok(Backend { settings, config, remarks })
+    let nameless = nameless(&config, &verifier);
+    Ok(Backend { settings, config, nameless, remarks })
+}
+
+fn nameless(config: &ClientConfig, verifier: &ServerVerifier) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.enable_sni = false;
+    config.dangerous().set_certificate_verifier(verifier.without_names());
+    Arc::new(config)
 }
 
 fn verification(settings: &Backends) -> Settings {
