@@ -44,7 +44,9 @@ pub fn parse<'u, M: Module>(
 fn unknown_host(request: &mut Request, url: &[u8]) -> Option<u16> {
     let (scheme, rest) = split_at_text(url, b"://")?;
     let authority = rest.split_str("/").next().unwrap_or_default();
-    if !authority.contains(&b':') || authority.starts_with(b"[") {
+    let is_port = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
+    let is_port_alone = authority.strip_prefix(b":").is_some_and(is_port);
+    if !authority.contains(&b':') || authority.starts_with(b"[") || is_port_alone {
         return None;
     }
     Some(match authority.find_byteset(b"?#") {

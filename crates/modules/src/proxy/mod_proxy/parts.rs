@@ -52,6 +52,10 @@ impl<'u> Parts<'u> {
         let place = authority.get(at.map_or(0, |at| at + 1)..).unwrap_or_default();
         let bad = || format!("Unable to parse URL: {}", shown());
         let (host, port) = host_and_port(place).ok_or_else(bad)?;
+        let host = match socket {
+            Some(_) if host.is_empty() => b"localhost",
+            _ => host,
+        };
         if host.is_empty() || scheme.is_empty() {
             return Err(not_absolute());
         }

@@ -112,7 +112,21 @@ fn take_socket(proxy: Bound<'_, Proxy>, request: &mut Request) -> Result<(), u16
     }
     let base = &proxy.server.workers.0.run_dir;
     let path = base.join(std::ffi::OsStr::from_bytes(path)).as_os_str().as_bytes().to_vec();
-    request.resource.filename = [PREFIX, rest].concat();
+    request.resource.filename = with_host(rest);
     request.keep(Socket(path));
     Ok(())
+}
+
+/// The file name of the URL behind a socket, which need not name a host.
+fn with_host(url: &[u8]) -> Vec<u8> {
+    let (scheme, rest) = url.split_at(url.find_byte(b':').map_or(url.len(), |colon| colon + 1));
+    let (host, rest): (&[u8], &[u8]) = match rest {
+        [b'/', b'/'] | [b'/', b'/', b'/' | b'?' | b'#', ..] => {
+            (b"//localhost", rest.get(2..).unwrap_or_default())
+        }
+        [b'/', b'/', ..] => (b"", rest),
+        [] | [b'/', ..] => (b"//localhost", rest),
+        _ => (b"", rest),
+    };
+    [PREFIX, scheme, host, rest].concat()
 }

@@ -108,10 +108,12 @@ pub(super) fn without_socket(url: &[u8]) -> Option<std::borrow::Cow<'_, [u8]>> {
     let Some((_, rest)) = split_at_text(url, b"|").filter(|_| is_unix) else {
         return Some(url.into());
     };
-    match rest.iter().position(|byte| *byte == b':')? {
-        colon if colon + 1 == rest.len() => Some([rest, b"//localhost"].concat().into()),
-        _ => Some(rest.into()),
-    }
+    let colon = rest.iter().position(|byte| *byte == b':')?;
+    Some(match rest.get(colon + 1..) {
+        Some(b"") => [rest, b"//localhost"].concat().into(),
+        Some(b"//") => [rest, b"localhost"].concat().into(),
+        _ => rest.into(),
+    })
 }
 
 /// The socket's path and the URL behind it.
@@ -181,6 +183,7 @@ mod tests {
             ("https://[::1]:443/", "https://[::1]/"),
             ("unix:/run/s|fcgi:", "fcgi://localhost"),
             ("unix:s|http://localhost/x", "http://localhost/x"),
+            ("unix:s|http:///x", "http://localhost/x"),
         ] {
             assert_eq!(Target::parse(url.as_bytes()).unwrap().name(), name.as_bytes());
         }
