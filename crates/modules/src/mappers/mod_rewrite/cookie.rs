@@ -40,10 +40,12 @@ pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
                 || part.eq_ignore_ascii_case(word.as_bytes())
         })
     };
-    if is_on(parts.next(), "secure") {
+    let is_secure = is_on(parts.next(), "secure");
+    if is_secure {
         cookie.extend_from_slice(b"; secure");
     }
-    if is_on(parts.next(), "HttpOnly") {
+    // Apache tells `HttpOnly` only behind `secure`.
+    if is_on(parts.next(), "HttpOnly") && is_secure {
         cookie.extend_from_slice(b"; HttpOnly");
     }
     let same_site =
