@@ -1,5 +1,8 @@
 //! The head of a response: fields, framing, persistence (`ap_http_header_filter`).
 
+use std::borrow::Cow;
+
+use bstr::ByteSlice;
 use server::errors::{EndsConnection, FailedInFilter, RefusedInChunks, ends_connection};
 use server::request::{CLOSES_SILENTLY, Request, Response};
 use wire::{HeadFlags, Method};
@@ -92,8 +95,10 @@ pub(crate) fn prepare(request: &mut Request) {
         return;
     }
     // The request's own values of content fields override fields set by hand.
-    if request.response.content_type.as_ref().is_some_and(|text| !text.is_empty()) {
-        request.response.headers_out.unset(b"Content-Type");
+    if request.response.headers_out.contains(b"Content-Type")
+        && let Some(value) = request.media_type().map(Cow::into_owned)
+    {
+        request.response.headers_out.set(b"Content-Type", &value);
     }
     if request.response.content_encoding.is_some() {
         request.response.headers_out.unset(b"Content-Encoding");
@@ -227,20 +232,22 @@ fn option(request: &Request, keep: bool) -> Option<&'static [u8]> {
 }
 
 /// Writes the connection's own lines: the terms of `Keep-Alive`, or the close. A module's
-/// `Connection` has the option already ([`before_connection`]).
+/// `Connection` has the option already ([`before_connection`]). `server` is where the line before
+/// `Server` ends.
 pub fn write_connection(
     request: &Request,
     status: u16,
     responses: u32,
     keep: bool,
+    server: usize,
     out: &mut Vec<u8>,
 ) {
     if request.connection.stream.is_some() {
         // HTTP/2 has none of these fields (RFC 9113 section 8.2.2).
         return;
     }
-    if responses == 0 && request.host.upgrades.is_some() {
-        return write_first(request, status, keep, out);
+    if responses == 0 && tells_upgrade(request, status) {
+        return write_first(request, keep, server, out);
     }
     let Some(option) = option(request, keep) else { return };
     if keep {
@@ -253,29 +260,36 @@ pub fn write_connection(
     }
 }
 
-/// As [`write_connection`], for the first response of a connection that could have a protocol which
-/// the host prefers (`core_upgrade_handler`).
-#[cold]
-fn write_first(request: &Request, status: u16, keep: bool, out: &mut Vec<u8>) {
-    let mut options: Vec<&[u8]> = Vec::new();
-    // It is the handler that tells it.
-    let is_handled = matches!(status, 200..300 | 304);
-    if is_handled
-        && !request.head.flags.has(HeadFlags::UPGRADE)
-        && let Some(names) = &request.host.upgrades
-    {
-        write_field(out, b"Upgrade", names);
-        options.push(b"Upgrade");
+/// Whether the first response of a connection tells which protocols the host prefers.
+fn tells_upgrade(request: &Request, status: u16) -> bool {
+    if request.host.upgrades.is_none() || request.head.flags.has(HeadFlags::UPGRADE) {
+        return false;
     }
+    // It is the handler that tells it, before it looks at conditions.
+    let fields = &request.head.headers_in;
+    let is_condition = || fields.contains(b"If-Match") || fields.contains(b"If-Unmodified-Since");
+    matches!(status, 200..300 | 304) || status == 412 && is_condition()
+}
+
+/// As [`write_connection`], for a response that tells protocols. They precede all fields but
+/// `Server`, with the connection's options (`core_upgrade_handler`).
+#[cold]
+fn write_first(request: &Request, keep: bool, server: usize, out: &mut Vec<u8>) {
+    let Some(names) = &request.host.upgrades else { return };
     let option = option(request, keep);
+    let mut lines = Vec::with_capacity(64);
+    write_field(&mut lines, b"Upgrade", names);
+    if !request.response.headers_out.contains(b"Connection") {
+        let options: Vec<&[u8]> = [&b"Upgrade"[..]].into_iter().chain(option).collect();
+        write_field(&mut lines, b"Connection", &options.join(&b", "[..]));
+    }
+    let line = |from: usize| out.get(from..)?.find(b"\r\n").map(|at| from + at + 2);
+    let place = line(server).and_then(line).unwrap_or(out.len());
+    out.splice(place..place, lines);
     if keep && option.is_some() {
         out.extend_from_slice(b"Keep-Alive: ");
         request.keep_alive_terms(0, out);
         out.extend_from_slice(b"\r\n");
-    }
-    options.extend(option);
-    if !options.is_empty() && !request.response.headers_out.contains(b"Connection") {
-        write_field(out, b"Connection", &options.join(&b", "[..]));
     }
 }
 
@@ -285,9 +299,10 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     put_status_line(&request.response, out);
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(request.response.of_origin(b"Date").unwrap_or(&request.engine.date()));
+    let server = out.len();
     before_connection(request, option(request, framing.says_keep), out);
     let (status, responses) = (request.response.status, request.connection.keepalives.get());
-    write_connection(request, status, responses, framing.says_keep, out);
+    write_connection(request, status, responses, framing.says_keep, server, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(CHUNKED);
     }
@@ -377,7 +392,10 @@ fn before_connection(request: &Request, mut option: Option<&[u8]>, out: &mut Vec
 
 /// Writes the lines after the connection's own.
 fn after_connection(request: &Request, out: &mut Vec<u8>) {
-    if let Some(value) = request.media_type() {
+    // A field of this name has the value, and its own place, as that of a backend.
+    if !request.response.headers_out.contains(b"Content-Type")
+        && let Some(value) = request.media_type()
+    {
         write_field(out, b"Content-Type", &value);
     }
     if let Some(value) = &request.response.content_encoding {

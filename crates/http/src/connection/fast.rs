@@ -234,13 +234,14 @@ pub(super) fn write_head(
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
     let length = reply.part.map(ByteRange::len);
+    let server = out.len();
     cached.write_before(request.time_us, length, out);
     if let Some(range) = reply.part {
         out.extend_from_slice(b"Content-Range: ");
         wire::range::write_content_range(out, range, cached.body_bytes);
         out.extend_from_slice(b"\r\n");
     }
-    respond::write_connection(request, reply.status(), responses, keep, out);
+    respond::write_connection(request, reply.status(), responses, keep, server, out);
     out.extend_from_slice(cached.after());
 }
 

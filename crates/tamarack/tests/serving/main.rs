@@ -28,6 +28,7 @@ mod digests;
 mod dumps;
 mod echoed;
 mod end;
+mod field_order;
 mod forms;
 mod freshness;
 mod full;

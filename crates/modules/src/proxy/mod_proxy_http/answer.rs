@@ -78,6 +78,11 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
     if head.has(FieldName::Warning) {
         warnings::clean(&mut fields);
     }
+    if head.has(FieldName::SetCookie) {
+        let cookies: Vec<Vec<u8>> = fields.get_all(b"Set-Cookie").map(<[u8]>::to_vec).collect();
+        fields.unset(b"Set-Cookie");
+        cookies.iter().for_each(|cookie| fields.add(b"Set-Cookie", cookie));
+    }
     reverse::map_fields(request, bound, &mut fields);
     if !head.is_simple {
         via::of_response(request, bound, &mut fields);
