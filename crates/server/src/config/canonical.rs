@@ -4,6 +4,7 @@
 
 use conf::values::{VirtualHostAddress, VirtualHostName};
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use crate::config::build::Build;
 use crate::config::core::CanonicalName;
@@ -33,18 +34,28 @@ impl Identity {
         let Some(main) = main else {
             return Identity { name: local_name(), ..Identity::default() };
         };
-        let first = draft.addresses.first();
-        let first = first.and_then(|arg| VirtualHostAddress::parse(&arg.text).ok());
-        let port = first.as_ref().and_then(|address| address.port).unwrap_or(main.port);
-        // A host with one address is not reached by the main server's name; without a ServerName
-        // its name is that of its address.
-        let name = match first.map(|address| address.host) {
-            Some(VirtualHostName::Ip(ip)) if !ip.is_unspecified() => ip.to_string().into_bytes(),
+        let parsed = draft.addresses.iter().map(|arg| VirtualHostAddress::parse(&arg.text).ok());
+        let all: Vec<_> = parsed.map_while(|address| address).collect();
+        let port = all.first().and_then(|address| address.port).unwrap_or(main.port);
+        // A host of certain addresses is not reached by the main server's name; without a
+        // ServerName its name is that of its first address.
+        let is_certain = all.iter().all(|address| match address.host {
+            VirtualHostName::Ip(ip) => !ip.is_unspecified(),
+            VirtualHostName::Name(_) => true,
+            VirtualHostName::Any => false,
+        });
+        let name = match all.first().filter(|_| is_certain).map(|address| &address.host) {
+            Some(VirtualHostName::Ip(ip)) => name_of(*ip),
             Some(VirtualHostName::Name(name)) => name.to_ascii_lowercase().into_bytes(),
             _ => main.name.clone(),
         };
         Identity { name, port, scheme: main.scheme.clone() }
     }
+}
+
+/// The name of an address, which takes a look-up; the address if it has none.
+fn name_of(ip: IpAddr) -> Vec<u8> {
+    rt::names::name_of(ip).unwrap_or_else(|_| ip.to_string().into_bytes())
 }
 
 /// The name of this machine: its host name if it is fully qualified, otherwise its address
