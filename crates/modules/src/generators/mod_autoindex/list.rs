@@ -150,8 +150,10 @@ async fn look_up(
         return Some((entry, None));
     }
     entry.mtime_us = Some(file.mtime_us);
+    // A rule of the directory may have given it another name (`redirect:/…`).
+    let path = if name.is_directory { &path } else { &sub.resource.filename };
     let facts = Facts {
-        path: &path,
+        path,
         media_type: sub.response.content_type.as_deref(),
         encoding: sub.response.content_encoding.as_deref(),
         path_only: name.is_directory,
@@ -167,7 +169,7 @@ async fn look_up(
     } else {
         entry.size = Some(file.size);
     }
-    entry.description = describe::find(&config.descriptions, &path).map(<[u8]>::to_vec);
+    entry.description = describe::find(&config.descriptions, path).map(<[u8]>::to_vec);
     let is_page = sub.response.status == 200
         && sub.response.content_encoding.is_none()
         && sub.response.content_type.as_deref().is_some_and(is_html);
