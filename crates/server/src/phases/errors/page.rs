@@ -213,6 +213,9 @@ fn internal(request: &Request, notes: &[u8]) -> Vec<u8> {
     .concat()
 }
 
+/// The address of an administrator that none is configured for.
+const NO_ADMIN: &[u8] = b"[no address given]";
+
 /// The last line of generated pages, after `prefix`; empty with `ServerSignature Off`
 /// (`ap_psignature`).
 pub fn signature(request: &Request, prefix: &[u8]) -> Vec<u8> {
@@ -222,8 +225,9 @@ pub fn signature(request: &Request, prefix: &[u8]) -> Vec<u8> {
     }
     let name = escape(request.server_name());
     let admin = request.host.core.server_admin.get();
-    let shown = match (mode, admin) {
-        (Signature::Email, Some(admin)) => {
+    let shown = match mode {
+        Signature::Email => {
+            let admin = admin.map_or(NO_ADMIN, Vec::as_slice);
             let is_url = admin.windows(3).any(|found| found == b"://");
             let scheme: &[u8] = if is_url { b"" } else { b"mailto:" };
             [b"<a href=\"", scheme, &escape(admin), b"\">", &name, b"</a>"].concat()
