@@ -24,7 +24,7 @@ impl Item {
             b"b" => Item::BodyBytes { dash: true },
             b"C" => Item::Cookie(owned()),
             b"D" => return Ok((Item::Duration(1), true)),
-            b"T" => return Ok((duration(argument)?, true)),
+            b"T" => return Ok((duration(argument), true)),
             b"e" => Item::Env(owned()),
             b"f" => Item::Filename,
             b"H" => Item::Protocol,
@@ -71,15 +71,12 @@ impl Item {
     }
 }
 
-/// `%T`, `%{ms}T`, `%{us}T`, `%{s}T`
-fn duration(argument: &[u8]) -> Result<Item, String> {
-    Ok(Item::Duration(match argument {
+/// `%T`, `%{ms}T`, `%{us}T`, `%{s}T`; another unit is logged as it is written.
+fn duration(argument: &[u8]) -> Item {
+    Item::Duration(match argument.to_ascii_lowercase().as_slice() {
         b"" | b"s" => 1_000_000,
         b"ms" => 1000,
         b"us" => 1,
-        _ => {
-            let unit = String::from_utf8_lossy(argument);
-            return Err(format!("Unrecognized time unit {unit} in LogFormat"));
-        }
-    }))
+        _ => return Item::Argument(argument.to_vec()),
+    })
 }
