@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row<AuthDigest>] = &[
         "size",
         "Sets how much memory there is for clients that are counted.",
     )
-    .standing(Places::SERVER, Override::NONE)
+    .standing(Places::HOST, Override::NONE)
     .default("65536"),
 ];
 

@@ -93,7 +93,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "addr[:port]",
         "",
         "Has no effect: an address with several virtual hosts is always name-based.",
-    ),
+    )
+    .standing(Places::HOST, Override::NONE),
     global(
         "ServerTokens",
         Takes::One(server_tokens),

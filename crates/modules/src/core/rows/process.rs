@@ -24,7 +24,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "directory-path",
         "logs/",
         "Sets the directory for files that exist only while the server runs.",
-    ),
+    )
+    .standing(Places::NOT_HTACCESS, Override::NONE),
     global(
         "PidFile",
         Takes::One(|cx, arg| {

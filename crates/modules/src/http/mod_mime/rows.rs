@@ -171,7 +171,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
         "file-path",
         "Sets the file that maps extensions to media types.",
     )
-    .standing(Places::SERVER, Override::NONE)
+    .standing(Places::HOST, Override::NONE)
     .default("mime.types"),
 ];
 

@@ -20,10 +20,6 @@ const NO_WORKERS: &str = "the loop of a connection serves its requests; there ar
 const AUTH_CONFIG: Override = Override::AUTH_CONFIG;
 const FILE_INFO: Override = Override::FILE_INFO;
 
-const fn process(row: Row<Http2Module>) -> Row<Http2Module> {
-    row.standing(Places::SERVER, Override::NONE)
-}
-
 pub(super) static ROWS: [Row<Http2Module>; 28] = [
     Row::<Http2Module>::new(
         "H2MaxSessionStreams",
@@ -55,26 +51,26 @@ pub(super) static ROWS: [Row<Http2Module>; 28] = [
     )
     .default("65536")
     .state(State::Accepted("a response is made as the client takes it")),
-    process(Row::<Http2Module>::new(
+    Row::<Http2Module>::new(
         "H2MinWorkers",
         Takes::One(|_, arg| at_least(arg, 1, "value must be > 0").map(drop)),
         "n",
         "Sets how many worker threads a process has at least.",
-    ))
+    )
     .state(State::Accepted(NO_WORKERS)),
-    process(Row::<Http2Module>::new(
+    Row::<Http2Module>::new(
         "H2MaxWorkers",
         Takes::One(|_, arg| at_least(arg, 1, "value must be > 0").map(drop)),
         "n",
         "Sets how many worker threads a process has at most.",
-    ))
+    )
     .state(State::Accepted(NO_WORKERS)),
-    process(Row::<Http2Module>::new(
+    Row::<Http2Module>::new(
         "H2MaxWorkerIdleSeconds",
         Takes::One(|_, arg| duration(arg, "Invalid idle limit value").map(drop)),
         "n",
         "Sets the time after which an idle worker thread ends.",
-    ))
+    )
     .default("600")
     .state(State::Accepted(NO_WORKERS)),
     Row::<Http2Module>::new(

@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row<LogConfig>] = &[
             cx.server().buffered.0 = on;
             Ok(())
         }),
-        Places::SERVER,
+        Places::HOST,
         "On|Off",
         "Buffers log lines in memory for up to a second.",
     )
