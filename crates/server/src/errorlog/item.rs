@@ -45,9 +45,8 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
             }
         }
         What::KeepAlives => {
-            let number = about.client.map_or(0, |client| client.keepalives.get());
-            if number > 0 {
-                let _ = write!(out, "{number}");
+            if let Some(client) = about.client {
+                let _ = write!(out, "{}", client.keepalives.get());
             }
         }
         What::Level => out.extend_from_slice(entry.level.name().as_bytes()),
@@ -61,10 +60,9 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
         }
         What::Time { compact, micros } => time(*compact, *micros, out),
         What::ServerName => out.extend_from_slice(about.host.name()),
-        What::CanonicalName => match about.request {
-            Some(request) => escaped(Some(request.server_name()), out),
-            None => out.extend_from_slice(about.host.name()),
-        },
+        What::CanonicalName => {
+            escaped(about.request.map(crate::request::Request::server_name), out)
+        }
     }
     out.len() > before
 }

@@ -46,8 +46,8 @@ pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
     let formats = &about.host.core.error_log_formats;
     let severity = (entry.level as u8).min(Level::Debug as u8);
     let mut line = Vec::with_capacity(256);
-    // Lines about a connection or request precede its first message.
-    if let (Some(client), [_, ..]) = (about.client, formats.connection())
+    // The first message gives a connection or request its identifier, and lines about it precede it.
+    if let Some(client) = about.client
         && client.log_id.get().is_none()
     {
         client.log_id.set(Some(crate::log::fresh_log_id()));
@@ -58,7 +58,7 @@ pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
             }
         }
     }
-    if let (Some(request), [_, ..]) = (about.request, formats.request())
+    if let Some(request) = about.request
         && request.mark_log_id()
     {
         for format in formats.request() {
