@@ -80,7 +80,7 @@ pub(super) async fn deny<M: Kind>(
     text: &'static str,
 ) -> Verdict {
     let file = Verbatim::new(&request.resource.filename);
-    request.log::<M>(Level::Error, number, format_args!("{text}: {file}"));
+    request.log::<M>(Level::Error, number, format_args!("stderr from {file}: {text}"));
     if let Some(entry) = Entry::new(&bound.server.log, request, status) {
         entry.error(text).write(request).await;
     }
