@@ -3,16 +3,18 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use server::request::Proxied;
+use server::errorlog::Verbatim;
+use server::log::Level;
+use server::request::{Proxied, Request};
 use wire::backend_request::{
     BackendRequest, Forwarded, RequestConnection, RequestFault, RequestFraming,
 };
 
 use super::canonical;
-use crate::proxy::mod_proxy::Via;
 use crate::proxy::mod_proxy::outgoing::Framing;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::via;
+use crate::proxy::mod_proxy::{Proxy, Via};
 
 /// What one attempt decides.
 pub(in crate::proxy) struct Shape {
@@ -44,9 +46,8 @@ pub(in crate::proxy) fn write(
     let target = if asked_proxy.is_some() { exchange.url } else { target };
     let dir = exchange.bound.dir;
     let client_host = fields.get(b"Host");
-    // A request of HTTP/1.0 may have none.
     let preserves = dir.preserves_host.or(false);
-    let preserved = preserves.then(|| client_host.unwrap_or(request.host.name()));
+    let preserved = preserves.then(|| client_host.unwrap_or_else(|| forced_host(request)));
     let via = via::of_request(request, exchange.bound);
     let mut peer = Vec::new();
     let mut room = [0; wire::address::LONGEST];
@@ -100,4 +101,15 @@ pub(in crate::proxy) fn write(
         fields.merge(b"Proxy-Authorization", credentials);
     }
     head.write(out, &fields)
+}
+
+/// The host's name, for a request of HTTP/1.0 without `Host`.
+fn forced_host(request: &Request) -> &[u8] {
+    let (host, uri) = (Verbatim::new(request.host.name()), Verbatim::new(&request.resource.uri));
+    let text = format_args!(
+        "no HTTP 0.9 request (with no host line) on incoming request and preserve host set forcing \
+         hostname to be {host} for uri {uri}"
+    );
+    request.log::<Proxy>(Level::Warn, 1092, text);
+    request.host.name()
 }
