@@ -9,7 +9,7 @@ use server::filter;
 use server::hooks::{Phase, Verdict};
 use server::log::Level;
 use server::process;
-use server::request::{CLOSES_SILENTLY, Request, Switching, Unhosted};
+use server::request::{CLOSES_SILENTLY, Request, SNI_ALONE, Switching, Unhosted};
 use wire::{HeadError, HeadFlags, Progress};
 
 use super::fast::{self, FastPath};
@@ -198,7 +198,8 @@ pub(super) async fn make_refusal(
         wire::LogLevel::Debug => Level::Debug,
     };
     let message = String::from_utf8_lossy(&error.message).into_owned();
-    request.log_core(level, error.log_number, &message, None);
+    let module = if error.log_number == SNI_ALONE { "mod_ssl.c" } else { "core.c" };
+    request.log_as(module, level, error.log_number, format_args!("{message}"));
     if !error.notes.is_empty() {
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }

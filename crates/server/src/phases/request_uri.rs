@@ -42,14 +42,18 @@ pub fn unescape(request: &mut Request) -> Result<(), u16> {
         EncodedSlashes::On => Slashes::Decode,
         EncodedSlashes::NoDecode => Slashes::Keep,
     };
+    let forbids = matches!(slashes, Slashes::Forbid);
     let merge_slashes = request.host.core.merge_slashes.or(true);
     unescape_path(&mut request.resource.uri, slashes, merge_slashes).map_err(|error| {
         if error.status() == 404 {
             let uri = request.resource.uri.clone();
-            let unparsed = Verbatim::new(&request.head.unparsed_uri);
-            let why =
-                format_args!("found %2f (encoded '/') in URI path ({unparsed}), returning 404");
-            request.log_as("core.c", Level::Info, 26, why);
+            // With the other values only a NUL byte leads here, which is not logged.
+            if forbids {
+                let unparsed = Verbatim::new(&request.head.unparsed_uri);
+                let why =
+                    format_args!("found %2f (encoded '/') in URI path ({unparsed}), returning 404");
+                request.log_as("core.c", Level::Info, 26, why);
+            }
             // To Apache, a NUL byte is the end.
             let end = uri.iter().position(|byte| *byte == 0);
             request.resource.uri.truncate(end.unwrap_or(uri.len()));

@@ -222,6 +222,9 @@ impl Request {
     }
 }
 
+/// The number of the message that only the handshake names the host, which is mod_ssl's.
+pub const SNI_ALONE: u32 = 2031;
+
 /// The error for a request without a host name on a connection whose handshake had one.
 fn nameless(server_name: &str) -> Box<HeadError> {
     let message = format!(
@@ -229,7 +232,7 @@ fn nameless(server_name: &str) -> Box<HeadError> {
     );
     Box::new(HeadError {
         status: 400,
-        log_number: 2031,
+        log_number: SNI_ALONE,
         level: wire::LogLevel::Error,
         message: message.into_bytes(),
         notes: "",

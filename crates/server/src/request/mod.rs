@@ -51,7 +51,7 @@ pub use coded::{FileCoding, FileParse};
 pub use dependencies::Dependencies;
 pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;
-pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, Unhosted};
+pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, SNI_ALONE, Unhosted};
 pub use origin::{Depth, LentSession, MainRequest};
 pub use resource::{Proxied, Resource};
 pub use response::{Announced, LateTrailers, Response, Switching};

@@ -21,7 +21,7 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
         let Some(smart) = filter.dir.filters.get(name) else {
             let shown = Verbatim::new(name);
             request.log::<Filter>(
-                Level::Error,
+                Level::Warn,
                 1380,
                 format_args!("Unknown filter {shown} not added"),
             );

@@ -71,7 +71,7 @@ async fn respond(request: &mut Request) -> Verdict {
         let referer = request.head.headers_in.get(b"Referer").map_or(&b"(null)"[..], |own| own);
         let referer = Verbatim::new(referer);
         let text = "ignoring params in balancer-manager cross-site access";
-        let text = format_args!("{text} {name}: {referer}");
+        let text = format_args!("{text} {referer}: {name}");
         request.log::<ProxyBalancer>(Level::Error, 10187, text);
         form = Form::default();
     }
