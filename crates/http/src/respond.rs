@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use bstr::ByteSlice;
 use server::errors::{EndsConnection, FailedInFilter, RefusedInChunks, ends_connection};
 use server::request::{CLOSES_SILENTLY, Request, Response};
-use wire::{HeadFlags, Method};
+use wire::Method;
 
 use crate::broken_fields::{broken_field, replace_broken};
+use crate::persistence::{may_keep_alive, option, write_connection};
 use crate::vary;
 
 /// How a body is delimited.
@@ -212,87 +212,6 @@ pub fn has_connection_variable(request: &Request) -> bool {
 const CONNECTION_VARIABLES: [&[u8]; 4] =
     [b"nokeepalive", b"force-no-vary", b"force-response-1.0", b"downgrade-1.0"];
 
-/// Whether the host's configuration keeps the connection open after `responses` of them.
-pub fn may_keep_alive(request: &Request, responses: u32, draining: bool) -> bool {
-    let core = &request.host.core;
-    core.keep_alive.or(true)
-        && !draining
-        && !core.keep_alive_timeout().is_zero()
-        && request.is_persistent()
-        && request.keep_alive_limit().is_none_or(|limit| responses < limit)
-}
-
-/// The connection's own option, unless a module has set it.
-fn option(request: &Request, keep: bool) -> Option<&'static [u8]> {
-    if keep {
-        return request.head.flags.has(HeadFlags::KEEP_ALIVE).then_some(b"Keep-Alive");
-    }
-    let is_set = request.response.headers_out.contains_token(b"Connection", b"close");
-    (!is_set).then_some(b"close")
-}
-
-/// Writes the connection's own lines: the terms of `Keep-Alive`, or the close. A module's
-/// `Connection` has the option already ([`before_connection`]). `server` is where the line before
-/// `Server` ends.
-pub fn write_connection(
-    request: &Request,
-    status: u16,
-    responses: u32,
-    keep: bool,
-    server: usize,
-    out: &mut Vec<u8>,
-) {
-    if request.connection.stream.is_some() {
-        // HTTP/2 has none of these fields (RFC 9113 section 8.2.2).
-        return;
-    }
-    if responses == 0 && tells_upgrade(request, status) {
-        return write_first(request, keep, server, out);
-    }
-    let Some(option) = option(request, keep) else { return };
-    if keep {
-        out.extend_from_slice(b"Keep-Alive: ");
-        request.keep_alive_terms(responses, out);
-        out.extend_from_slice(b"\r\n");
-    }
-    if !request.response.headers_out.contains(b"Connection") {
-        write_field(out, b"Connection", option);
-    }
-}
-
-/// Whether the first response of a connection tells which protocols the host prefers.
-fn tells_upgrade(request: &Request, status: u16) -> bool {
-    if request.host.upgrades.is_none() || request.head.flags.has(HeadFlags::UPGRADE) {
-        return false;
-    }
-    // It is the handler that tells it, before it looks at conditions.
-    let fields = &request.head.headers_in;
-    let is_condition = || fields.contains(b"If-Match") || fields.contains(b"If-Unmodified-Since");
-    matches!(status, 200..300 | 304) || status == 412 && is_condition()
-}
-
-/// As [`write_connection`], for a response that tells protocols. They precede all fields but
-/// `Server`, with the connection's options (`core_upgrade_handler`).
-#[cold]
-fn write_first(request: &Request, keep: bool, server: usize, out: &mut Vec<u8>) {
-    let Some(names) = &request.host.upgrades else { return };
-    let option = option(request, keep);
-    let mut lines = Vec::with_capacity(64);
-    write_field(&mut lines, b"Upgrade", names);
-    if !request.response.headers_out.contains(b"Connection") {
-        let options: Vec<&[u8]> = [&b"Upgrade"[..]].into_iter().chain(option).collect();
-        write_field(&mut lines, b"Connection", &options.join(&b", "[..]));
-    }
-    let line = |from: usize| out.get(from..)?.find(b"\r\n").map(|at| from + at + 2);
-    let place = line(server).and_then(line).unwrap_or(out.len());
-    out.splice(place..place, lines);
-    if keep && option.is_some() {
-        out.extend_from_slice(b"Keep-Alive: ");
-        request.keep_alive_terms(0, out);
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
 /// Writes status line and fields.
 pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
@@ -410,7 +329,7 @@ fn after_connection(request: &Request, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+pub(crate) fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     for part in [name, b": ", value, b"\r\n"] {
         out.extend_from_slice(part);
     }

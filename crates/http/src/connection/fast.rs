@@ -12,7 +12,7 @@ use super::finish::Sent;
 use super::{Active, Connection};
 use crate::byterange;
 use crate::cache::response::{CachedResponse, Content, IN_MEMORY_BYTES, Lookup};
-use crate::respond;
+use crate::persistence;
 
 /// Fields that may change the response in a way that the fast path does not consider.
 const NOT_SIMPLE: HeadFlags = HeadFlags::EXPECT
@@ -186,7 +186,7 @@ pub(super) fn send(
     let engine = &connection.engine;
     let stream = connection.stream.as_mut()?;
     let began = stream.sent();
-    let keep = respond::may_keep_alive(request, connection.responses, engine.draining.get());
+    let keep = persistence::may_keep_alive(request, connection.responses, engine.draining.get());
     let mut output = engine.output.borrow_mut();
     output.clear();
     write_head(request, &reply, connection.responses, keep, &mut output);
@@ -241,7 +241,7 @@ pub(super) fn write_head(
         wire::range::write_content_range(out, range, cached.body_bytes);
         out.extend_from_slice(b"\r\n");
     }
-    respond::write_connection(request, reply.status(), responses, keep, server, out);
+    persistence::write_connection(request, reply.status(), responses, keep, server, out);
     out.extend_from_slice(cached.after());
 }
 

@@ -46,7 +46,7 @@ pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
     let formats = &about.host.core.error_log_formats;
     let severity = (entry.level as u8).min(Level::Debug as u8);
     let mut line = Vec::with_capacity(256);
-    // The first message gives a connection or request its identifier, and lines about it precede it.
+    // The first message gives a connection or request its identifier; lines about it precede it.
     if let Some(client) = about.client
         && client.log_id.get().is_none()
     {

@@ -238,8 +238,8 @@ impl<'b> Reader<'b> {
         Ok(u16::from_be_bytes(*number))
     }
 
-    /// A string up to its first NUL, which is at its end at the latest. If there is none, its length
-    /// alone is skipped.
+    /// A string up to its first NUL, which is at its end at the latest. If there is none, its
+    /// length alone is skipped.
     fn string(&mut self) -> Result<&'b [u8], Text> {
         let len = self.number().map_err(|left| Text { left, has_length: false })?;
         let (len, rest) = (usize::from(len), self.rest);

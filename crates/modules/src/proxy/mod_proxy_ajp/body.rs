@@ -60,8 +60,8 @@ impl PacketBody {
         self.rest = Upload::Spooled { file: file.into(), at: 0, length };
     }
 
-    /// Appends the next packet, which is empty at the end, however often it is asked for; returns how
-    /// much of the body it has. Without `body` the client can't be asked.
+    /// Appends the next packet, which is empty at the end, however often it is asked for; returns
+    /// how much of the body it has. Without `body` the client can't be asked.
     pub fn poll_packet(
         &mut self,
         cx: &mut Context<'_>,

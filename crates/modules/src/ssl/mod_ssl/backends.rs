@@ -81,7 +81,7 @@ async fn find_or_build(
     built.map(|backend| backend.config).map_err(|all| first(all).unwrap_or_default())
 }
 
-/// What health checks of a host use; `None` without `SSLProxyEngine on`. Sections count for nothing.
+/// What health checks of a host use; `None` without `SSLProxyEngine on`. Sections do not count.
 pub fn of_checks(server: &Server, host: &Host) -> Option<Arc<ClientConfig>> {
     let slot = server.registry.slot_of::<Ssl>()?;
     let settings = &host.dir.get::<<Ssl as Module>::Dir>(slot)?.backends;
