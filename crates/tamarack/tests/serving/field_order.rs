@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use crate::http2::PROTOCOLS;
+use crate::shapes::started;
 use crate::site::Site;
 
 /// The names of the fields, in their order.
@@ -40,13 +41,12 @@ fn a_backends_fields_keep_their_places_and_cookies_follow() {
               X-A: 1\r\nSet-Cookie: c=d\r\nContent-Length: 2\r\n\r\nok",
         );
     });
-    let mut site = Site::new("order-proxied");
-    site.configure(&format!(
+    let more = format!(
         "LoadModule proxy_module modules/mod_proxy.so\n\
          LoadModule proxy_http_module modules/mod_proxy_http.so\n\
          ProxyPass /b/ http://127.0.0.1:{port}/\n"
-    ));
-    site.start();
+    );
+    let site = started(Site::new("order-proxied"), "event", &more);
     let answer = site.client().get("/b/").unwrap();
     let names = names(&answer.head);
     let expected = ["Content-Type", "X-B", "X-A", "Content-Length", "Set-Cookie", "Set-Cookie"];
