@@ -183,10 +183,15 @@ pub fn winners(places: &Places, levels: &[Level], registry: &Registry) -> Vec<Wi
     found
 }
 
-/// Whether a directive may appear in sections: others do not concern a single request.
+/// Whether a directive is for sections: others do not concern a single request.
 fn concerns_requests(registry: &Registry, name: &str) -> bool {
     let is_per_directory = |row: &ErasedRow| row.places.contains(Contexts::DIRECTORY);
-    name == "documentroot" || registry.row(name).is_some_and(is_per_directory)
+    match name {
+        "documentroot" => true,
+        // It is for the whole server wherever it stands.
+        "defaultruntimedir" => false,
+        _ => registry.row(name).is_some_and(is_per_directory),
+    }
 }
 
 /// Whether a line adds to outer ones by a sign (`Options +Indexes`).

@@ -43,10 +43,10 @@ fn workers_are_told_of_at_start_and_in_each_process() {
         format!("AH03248: Creating hc worker for http://127.0.0.1:{port}"),
         "AH03258: _proxy_hcheck_ watchdog started.".to_owned(),
         "AH03254: HTTP/1.1 200 OK".to_owned(),
-        // There is no `SSLProxyEngine`.
+        // With it, but without `SSLProxyEngine`, it is AH00961.
         "AH03252: mod_ssl not configured?".to_owned(),
         format!("AH03251: Health check GET Status (1) for {tls}."),
-        format!("AH03303: Health check DISABLING {tls}"),
+        format!("AH03303: Threaded Health check DISABLING {tls}"),
         format!("AH03251: Health check GET Status (0) for {url}."),
     ] {
         site.wait_for_line(&line);

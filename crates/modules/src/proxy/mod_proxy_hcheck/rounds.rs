@@ -22,7 +22,7 @@ use crate::proxy::mod_proxy::checks::Method;
 use crate::proxy::mod_proxy::status::Status;
 use crate::proxy::mod_proxy::workers::Worker;
 use crate::proxy::mod_proxy::{self, Proxy, shared, tls};
-use crate::ssl::mod_ssl::backends;
+use crate::ssl::mod_ssl::{Ssl, backends};
 
 /// The time between two looks at all workers (`AP_WD_TM_SLICE`).
 const SLICE: Duration = Duration::from_millis(100);
@@ -137,6 +137,10 @@ async fn check(
         Check { worker: &worker, method, condition: expression, timeout, tls: config, log_line };
     let passed = match check.passes().await {
         Ok(passed) => passed,
+        Err(Failed::Tls) if server.registry.slot_of::<Ssl>().is_none() => {
+            log(Level::Error, 3252, format_args!("mod_ssl not configured?"));
+            false
+        }
         Err(Failed::Tls) => {
             let place = Place::of(&worker);
             let what = format!("{place} ({})", Verbatim::new(&place.host));
