@@ -35,11 +35,7 @@ fn tls_is_used_as_sslmode_asks() {
     let with = |more: &str| format!("port={port} user=www dbname=postgres {more}");
     let ca = format!("sslrootcert={KEYS}/ca.pem");
     let other = format!("sslrootcert={KEYS}/other-ca.pem");
-    let over_tls_alone = || {
-        cluster.allow("hostssl all all all trust");
-        cluster.sql("SELECT pg_reload_conf()").unwrap();
-    };
-    over_tls_alone();
+    cluster.allow("hostssl all all all trust");
     for more in [
         "host=localhost",
         "host=127.0.0.1 sslmode=allow",
@@ -61,7 +57,6 @@ fn tls_is_used_as_sslmode_asks() {
         fails(&with(&more), "SSL error: ");
     }
     cluster.allow("hostnossl all all all trust");
-    cluster.sql("SELECT pg_reload_conf()").unwrap();
     assert_eq!(outcome(&with("host=localhost")), Ok(()));
     fails(&with("host=localhost sslmode=require"), "FATAL:  no pg_hba.conf entry");
     drop(service);
@@ -81,7 +76,6 @@ fn a_client_certificate_logs_in() {
     make_users(&cluster);
     cluster.sql("CREATE USER \"Alice\"; GRANT ALL ON users TO \"Alice\"").unwrap();
     cluster.allow("hostssl all all all cert");
-    cluster.sql("SELECT pg_reload_conf()").unwrap();
     let key = cluster.folder().join("alice.key");
     fs::copy(format!("{KEYS}/alice.key"), &key).unwrap();
     let port = cluster.port;

@@ -112,10 +112,11 @@ impl Cluster {
         cluster
     }
 
-    /// Decides how users log in over TCP, by a line of pg_hba.conf.
+    /// Decides how users log in over TCP, by a line of pg_hba.conf, which a server that runs reads.
     pub fn allow(&self, rule: &str) {
         let rules = format!("local all boss trust\nlocal all all trust\n{rule}\n");
         fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+        let _ = self.sql("SELECT pg_reload_conf()");
     }
 
     /// A file for PostgreSQL's user alone.

@@ -121,11 +121,11 @@ impl Conninfo {
             connect_wait: take("connect_timeout").map_or(Ok(CONNECT_WAIT), |text| wait(&text))?,
             security: Security::take(&mut take)?,
         };
-        let only = [
-            ("channel_binding", ["disable", "prefer"]),
-            ("gssencmode", ["disable", "prefer"]),
-            ("target_session_attrs", ["any", "prefer-standby"]),
-            ("load_balance_hosts", ["disable", "disable"]),
+        let only: [(&str, &[&str]); 4] = [
+            ("channel_binding", &["disable", "prefer"]),
+            ("gssencmode", &["disable", "prefer"]),
+            ("load_balance_hosts", &["disable"]),
+            ("target_session_attrs", &["any"]),
         ];
         for (name, values) in only {
             if let Some(value) = take(name).filter(|value| !values.contains(&value.as_str())) {
@@ -250,6 +250,7 @@ mod tests {
             ("sslpassword=x", "'sslpassword'"),
             ("service=x", "'service'"),
             ("channel_binding=require", "channel_binding"),
+            ("target_session_attrs=prefer-standby", "target_session_attrs"),
             ("connect_timeout=x", "no number"),
         ] {
             let found = Conninfo::with(wrong, |_| None);
