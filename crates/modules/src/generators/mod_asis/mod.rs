@@ -7,6 +7,7 @@ mod head;
 
 use messages::Message;
 use server::body::Body;
+use server::discard::discard_body;
 use server::errorlog::Verbatim;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
@@ -74,9 +75,10 @@ async fn respond(request: &mut Request) -> Verdict {
     if request.head.header_only {
         request.response.announced = Announced::End;
         request.response.body = Body::Empty;
-    } else {
-        request.response.body = document.body(start);
+        // Nothing is sent before the handler is over (`ap_finalize_request_protocol`).
+        return discard_body(request).await.map_or_else(Verdict::Status, |()| Verdict::Ok);
     }
+    request.response.body = document.body(start);
     Verdict::Ok
 }
 
