@@ -10,7 +10,7 @@ use server::body::Body;
 use server::filter::{FilterDef, OutputFilter, Stage};
 use server::hooks::Hooks;
 use server::module::Module;
-use server::request::{Announced, Request};
+use server::request::{Announced, BodyEnd, Request};
 
 use super::rewritten::{Passed, Rewrite, body_of, of_length};
 
@@ -77,6 +77,7 @@ impl OutputFilter for Filter {
         let (head, rest) = body.split_head();
         let body = body_of(Encode::default(), head, rest, start);
         request.response.chunked = length.is_none();
+        request.response.end = BodyEnd::Apart;
         request.refuse_ranges();
         if let (None, Some(length), true) = (length, body.length(), open > 0) {
             // What is not a multiple of three bytes comes with the end.

@@ -54,7 +54,7 @@ pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, SNI_ALONE, Unhosted};
 pub use origin::{Depth, LentSession, MainRequest};
 pub use resource::{Proxied, Resource};
-pub use response::{Announced, LateTrailers, Response, Switching};
+pub use response::{Announced, BodyEnd, LateTrailers, Response, Switching};
 pub use traffic::Traffic;
 pub use validators::OwnValidators;
 

@@ -62,9 +62,8 @@ pub struct Response {
     pub keeps_origin: bool,
     /// The body is the whole response, head included, and ends with the connection (`nph-`).
     pub is_raw: bool,
-    /// The handler passes all of its body at once, its end included, however long that takes to
-    /// arrive: filters can wait for what they need of it.
-    pub is_one_brigade: bool,
+    /// When filters learn that the body has ended.
+    pub end: BodyEnd,
     /// The body reads the rest of the request's: both are on their way at the same time.
     pub reads_request: bool,
     /// What the handler and the filters so far have announced of the body.
@@ -73,6 +72,18 @@ pub struct Response {
     pub has_early_hints: bool,
     /// Whether the connection becomes one of HTTP/2, which then responds.
     pub switching: Switching,
+}
+
+/// When filters learn that a body has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyEnd {
+    /// With the body if its length is known, after it if it is chunked.
+    #[default]
+    ByFraming,
+    /// With the body, however long that takes to arrive: filters can wait for what they need of it.
+    WithBody,
+    /// After it.
+    Apart,
 }
 
 /// Whether a request of HTTP/1.1 changes its connection to HTTP/2.
@@ -125,7 +136,7 @@ impl Default for Response {
             no_local_copy: false,
             keeps_origin: false,
             is_raw: false,
-            is_one_brigade: false,
+            end: BodyEnd::ByFraming,
             reads_request: false,
             announced: Announced::Fields,
             has_early_hints: false,
@@ -168,7 +179,7 @@ impl Response {
             status, status_line, headers_out, err_headers_out, trailers_out, late_trailers,
             content_type, content_encoding, content_languages, body, tunnel, passing, mtime_us,
             bytes_sent, expiry, filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
-            is_raw, is_one_brigade, reads_request, announced, has_early_hints, switching,
+            is_raw, end, reads_request, announced, has_early_hints, switching,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -181,8 +192,8 @@ impl Response {
         filters.clear();
         *allowed = MethodSet::EMPTY;
         (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
-        (*is_raw, *is_one_brigade, *reads_request) = (false, false, false);
-        *announced = Announced::Fields;
+        (*is_raw, *reads_request) = (false, false);
+        (*end, *announced) = (BodyEnd::ByFraming, Announced::Fields);
         (*has_early_hints, *switching) = (false, Switching::No);
     }
 }

@@ -3,7 +3,7 @@
 use server::body::Body;
 use server::filter::OutputFilter;
 use server::log::Level;
-use server::request::{FileCoding, Request};
+use server::request::{BodyEnd, FileCoding, Request};
 use server::variant_key::VariantKey;
 
 use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
@@ -24,7 +24,7 @@ pub(super) struct Pack;
 impl OutputFilter for Pack {
     /// As many bytes as tell whether the body is worth it, if its end follows them in any case.
     fn looks_at(&self, request: &Request) -> usize {
-        let is_asked = request.response.is_one_brigade && !is_excluded(request);
+        let is_asked = request.response.end == BodyEnd::WithBody && !is_excluded(request);
         if is_asked { NOT_WORTH_BYTES as usize + 1 } else { 0 }
     }
 
@@ -34,8 +34,11 @@ impl OutputFilter for Pack {
             // Nothing is there of what another server would have sent.
             return body;
         }
-        // As in Apache, of a response in chunks the end is not there with what precedes it.
-        let is_open = request.response.chunked && !request.response.is_one_brigade;
+        let is_open = match request.response.end {
+            BodyEnd::ByFraming => request.response.chunked,
+            BodyEnd::WithBody => false,
+            BodyEnd::Apart => true,
+        };
         if is_open && body.length() == Some(0) {
             // Nothing precedes the end: the head has waited for it.
             request.response.chunked = false;

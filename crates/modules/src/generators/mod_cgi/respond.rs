@@ -11,7 +11,7 @@ use server::core::OptionFlags;
 use server::errorlog::Verbatim;
 use server::hooks::{Bound, Verdict};
 use server::log::Level;
-use server::request::{FileKind, PathInfoUse, Request};
+use server::request::{BodyEnd, FileKind, PathInfoUse, Request};
 use wire::Method;
 use wire::script_head::{ScriptFault, ScriptHead};
 
@@ -188,7 +188,7 @@ async fn answer(
     }
     let location = request.response.headers_out.get(b"Location").map(<[u8]>::to_vec);
     let Some(location) = location.filter(|_| request.response.status == 200) else {
-        request.response.is_one_brigade = true;
+        request.response.end = BodyEnd::WithBody;
         request.response.body = match request.head.header_only {
             true => {
                 // The program may do more than write. If it does not end, it is ended.
