@@ -357,6 +357,7 @@ impl Request {
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
             lent: self.lent(|_| true),
+            login: self.login().cloned(),
             has_other_method: false,
         }));
         sub.env.extend(&self.env);

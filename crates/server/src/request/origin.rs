@@ -34,6 +34,8 @@ pub struct MainRequest {
     pub auth_type: Option<Cow<'static, str>>,
     /// [`Request::lent`] of the main request.
     pub lent: Option<Rc<dyn Any>>,
+    /// [`Request::login`] of the main request.
+    pub login: Option<Rc<dyn Any>>,
     /// Whether access is checked for the subrequest although the main request passed the same
     /// checks: it has another method, which the client chose.
     pub has_other_method: bool,
@@ -47,6 +49,9 @@ pub struct LentSession {
     /// Whether the requests that it is redirected to share it, too.
     pub is_of_redirects: bool,
 }
+
+/// A login that counts for subrequests and internal redirects as well.
+pub struct SharedLogin(pub Rc<dyn Any>);
 
 /// The depth of internal redirects and subrequests (`LimitInternalRecursion`).
 #[derive(Clone, Debug, Default)]
@@ -113,6 +118,15 @@ impl Request {
             lent.map(|lent| &lent.session).into_iter().chain(of_main)
         });
         lent.find(|lent| is_it(&***lent)).cloned()
+    }
+
+    /// The [`SharedLogin`] of this request, one that it was redirected from, or the main request.
+    pub fn login(&self) -> Option<&Rc<dyn Any>> {
+        let mut chain = std::iter::successors(Some(self), |request| request.prev.as_deref());
+        chain.find_map(|request| {
+            let own = request.kept::<SharedLogin>().map(|login| &login.0);
+            own.or_else(|| request.main.as_ref()?.login.as_ref())
+        })
     }
 
     /// The request as received, before internal redirects.

@@ -3,14 +3,14 @@
 //! Source: `authenticate_form_authn`, `check_authn`.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use server::errorlog::Verbatim;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
-use server::request::{Proxied, Request};
+use server::request::{Proxied, Request, SharedLogin};
 use wire::method::Method;
 
 use super::{AuthForm, Dir, form, instead, session};
@@ -39,18 +39,10 @@ pub(super) fn authenticate<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request
     Step::Pending(Box::pin(decide(cx.dir, request)))
 }
 
-/// The login of a form that was sent to the request that this one was redirected from.
-pub(super) struct Sent(pub Arc<Login>);
-
-fn sent_before(request: &Request) -> Option<Arc<Login>> {
-    let mut of = Some(request);
-    while let Some(request) = of {
-        if let Some(Sent(login)) = request.kept() {
-            return Some(login.clone());
-        }
-        of = request.prev.as_deref();
-    }
-    None
+/// The login of a form that was sent to the main request, or to one that this one was redirected
+/// from (`get_notes_auth`).
+fn sent_before(request: &Request) -> Option<Rc<Login>> {
+    request.login()?.clone().downcast().ok()
 }
 
 async fn decide(dir: &Dir, request: &mut Request) -> Verdict {
@@ -78,7 +70,7 @@ async fn decide(dir: &Dir, request: &mut Request) -> Verdict {
     if verdict == Verdict::Status(401) && is_form {
         let form = match form::read(dir, request).await {
             Ok(form) => form,
-            Err(status) => return Verdict::Status(status),
+            Err(why) => return Verdict::Status(why.status()),
         };
         if let Err(status) = instead::retype(&form, request) {
             return Verdict::Status(status);
@@ -117,7 +109,7 @@ pub(super) async fn by_form(dir: &Dir, request: &mut Request, form: &form::Form)
     let verdict = check(dir, request, &login).await;
     if verdict == Verdict::Ok {
         session::write(dir, request, Some(&login)).await;
-        request.keep(Sent(Arc::new(login)));
+        request.keep(SharedLogin(Rc::new(login)));
     }
     verdict
 }

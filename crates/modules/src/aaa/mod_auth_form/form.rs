@@ -5,6 +5,7 @@
 use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
+use server::subrequest;
 
 use super::fields::{Fields, TooLong, text};
 use super::{AuthForm, Dir, FORM_BYTES};
@@ -70,11 +71,28 @@ fn name<'d>(setting: &'d server::merge::Setting<Vec<u8>>, default: &'d [u8]) -> 
     setting.get().map_or(default, Vec::as_slice)
 }
 
-/// Reads the form that is the body of a request; a body of another type stays unread.
-///
-/// # Errors
-/// The status of the response.
-pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, u16> {
+/// Why a form could not be read.
+pub(super) enum Unread {
+    /// It is longer than `AuthFormSize`.
+    TooLong,
+    /// The body could not be read: the status of the response.
+    Body(u16),
+}
+
+impl Unread {
+    pub fn status(&self) -> u16 {
+        match self {
+            Unread::TooLong => 413,
+            Unread::Body(status) => *status,
+        }
+    }
+}
+
+/// Reads the form that is the body of a request; a body of another type stays unread. As in Apache,
+/// a subrequest for the same path precedes that: its hooks may log.
+pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
+    let uri = request.resource.uri.clone();
+    subrequest::lookup_response(request, &uri).await;
     let is_form = request.head.headers_in.get(b"Content-Type").is_some_and(|media| {
         let name = b"application/x-www-form-urlencoded";
         media.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
@@ -87,10 +105,10 @@ pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, u16> 
     while let Some(piece) = request.body_in.next().await {
         let piece = match piece {
             Ok(piece) => piece,
-            Err(error) => return Err(error.status(request)),
+            Err(error) => return Err(Unread::Body(error.status(request))),
         };
         let mut take = |name: &[u8], value: &[u8]| form.take(dir, name, value);
-        fields.read(&piece, &mut take).map_err(|TooLong| 413_u16)?;
+        fields.read(&piece, &mut take).map_err(|TooLong| Unread::TooLong)?;
     }
     fields.end(&mut |name, value| form.take(dir, name, value));
     Ok(form)

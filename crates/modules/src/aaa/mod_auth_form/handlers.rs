@@ -1,12 +1,14 @@
 //! The handlers for login and logout.
 
 use server::errorlog::Verbatim;
+use server::errors::FailedBody;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
 use wire::method::Method;
 
 use super::check::{by_form, redirect, succeeded};
+use super::form::Unread;
 use super::{AuthForm, Dir, form, session};
 
 /// `form-login-handler`. Source: `authenticate_form_login_handler`.
@@ -25,7 +27,12 @@ pub(super) fn login<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request) -> St
 async fn log_in(dir: &Dir, request: &mut Request) -> Verdict {
     let form = match form::read(dir, request).await {
         Ok(form) => form,
-        Err(status) => return Verdict::Status(status),
+        Err(why) => {
+            if matches!(why, Unread::Body(_)) {
+                request.keep(FailedBody);
+            }
+            return Verdict::Status(why.status());
+        }
     };
     match by_form(dir, request, &form).await {
         Verdict::Ok => {}

@@ -15,7 +15,6 @@ use server::request_body::BodyIn;
 use server::subrequest;
 
 use super::AuthForm;
-use super::check::Sent;
 use super::form::Form;
 
 /// The handler of a request that continues with another method (`FORM_REDIRECT_HANDLER`).
@@ -85,9 +84,6 @@ async fn respond(request: &mut Request) -> Verdict {
         return Verdict::Status(405);
     }
     let mut sub = other_method::other_method(request, &method);
-    if let Some(Sent(login)) = request.kept() {
-        sub.keep(Sent(login.clone()));
-    }
     subrequest::look_up_response(request, &mut sub).await;
     if sub.response.status != 200 {
         return Verdict::Status(sub.response.status);
