@@ -156,7 +156,9 @@ fn go_to(pass: Pass<'_>, directory: &Directory) -> Verdict {
     if pass.request.resource.filename.first() != Some(&b'/') {
         return Verdict::Status(400);
     }
-    if pass.own_file.as_ref() == Some(&pass.request.resource.filename) {
+    // A rule without a substitution leaves the file as it is.
+    let is_same = |own: &Vec<u8>| *own == pass.request.resource.filename;
+    if pass.own_file.as_ref().is_none_or(is_same) {
         let line = format_args!("initial URL equal rewritten URL: {file} [IGNORING REWRITE]");
         pass.line(Level::Trace1, line);
         return Verdict::Ok;
