@@ -9,7 +9,7 @@ use messages::Message;
 use rt::PoolError;
 use rustix::io::Errno;
 use server::body::{Body, FileSlice};
-use server::core::{EtagParts, RangeLimit};
+use server::core::EtagParts;
 use server::digest::{self, Digests, Wanted};
 use server::discard::discard_body;
 use server::errorlog::Verbatim;
@@ -232,11 +232,7 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     // A weak tag becomes strong with time: the response is not cached.
     request.depends.pure &= !tag.as_ref().is_some_and(|tag| tag.starts_with(b"W/"));
     etag::tell(request, tag);
-    let ranges: &[u8] = match core.dir.max_ranges.get() {
-        Some(RangeLimit::Most(0)) => b"none",
-        _ => b"bytes",
-    };
-    request.response.headers_out.set(b"Accept-Ranges", ranges);
+    request.response.headers_out.set(b"Accept-Ranges", core.dir.accept_ranges());
     let mut digits = itoa::Buffer::new();
     request.response.headers_out.set(b"Content-Length", digits.format(info.size).as_bytes());
     if let Some(digest) = &digests.md5 {

@@ -116,12 +116,13 @@ fn copy_fields(dir: &Dir, request: &mut Request) {
             request.response.headers_out.set(to, value);
         }
     }
+    let accepted = request.core_of(&request.layer).accept_ranges();
     let out = &mut request.response.headers_out;
     if !out.contains(b"Last-Modified") {
         let seconds = i64::try_from(request.time_us / 1_000_000).unwrap_or(i64::MAX);
         out.set(b"Last-Modified", &wire::date::format(seconds));
     }
-    out.set(b"Accept-Ranges", b"bytes");
+    out.set(b"Accept-Ranges", accepted);
     if let Some(media) = request.head.headers_in.get(b"Content-Type") {
         request.response.content_type = Some(media.to_vec());
     }

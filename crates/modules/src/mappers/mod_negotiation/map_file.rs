@@ -150,7 +150,8 @@ fn send_body(request: &mut Request, variant: Variant, start: u64) -> Result<Verd
         return Err(405);
     }
     let length = variant.bytes.unwrap_or(0);
-    request.response.headers_out.set(b"Accept-Ranges", b"bytes");
+    let accepted = request.core_of(&request.layer).accept_ranges();
+    request.response.headers_out.set(b"Accept-Ranges", accepted);
     request.response.headers_out.set(b"Content-Length", length.to_string().as_bytes());
     if !variant.media_type.is_empty() {
         let mut media_type = variant.media_type;

@@ -207,4 +207,12 @@ impl CoreDir {
         let bytes = self.limit_request_body.or(DEFAULT_REQUEST_BODY_BYTES);
         (bytes != 0).then_some(bytes)
     }
+
+    /// The value of `Accept-Ranges` (`ap_set_accept_ranges`).
+    pub fn accept_ranges(&self) -> &'static [u8] {
+        match self.max_ranges.get() {
+            Some(RangeLimit::Most(0)) => b"none",
+            _ => b"bytes",
+        }
+    }
 }
