@@ -91,7 +91,11 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
         return Err(404);
     }
     if let Ok(info) = path::stat(&directory) {
-        let directory = etag::of_file(&info, EtagParts::MTIME, request.time_us);
+        let parts = match request.plan.core.file_etag.parts() {
+            EtagParts::NONE => EtagParts::NONE,
+            _ => EtagParts::MTIME,
+        };
+        let directory = etag::of_file(&info, parts, request.time_us);
         request.keep(VariantsTag::of(&directory, request.kept()));
     }
     // Those of one quality stay in the order of their names (`variantsortf`).
