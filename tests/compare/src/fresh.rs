@@ -8,7 +8,7 @@ use crate::skipped::htaccess;
 const UNIQUE_ID: &str = "(^|[^A-Za-z0-9@_-])[A-Za-z0-9@_-]{27}($|[^A-Za-z0-9@_-])";
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 13] = [
+const MASKS: [(&[&str], &str, &str); 14] = [
     // Whether the end of a program's output is there in time decides.
     (
         &["ScriptAlias", "fcgi:", "scgi:", "uwsgi:"],
@@ -16,6 +16,8 @@ const MASKS: [(&[&str], &str, &str); 13] = [
         "< Content-Length: *",
     ),
     (&["ProxyVia"], r"\((Apache|Tamarack)/[^)]*\)", "(VERSION)"),
+    // Encrypted sessions. Parts of them look like identifiers.
+    (&["SessionCryptoPassphrase"], r"(Set-Cookie2?: \w+=)[A-Za-z0-9+/=%]{40,}", "${1}ENCRYPTED"),
     // mod_unique_id, also for mod_log_forensic.
     (&["ForensicLog"], r"^\| ([+-])[A-Za-z0-9@_-]{27}", "| ${1}UNIQUE-ID"),
     // Twice, since the character between two of them belongs to one match.
@@ -24,11 +26,12 @@ const MASKS: [(&[&str], &str, &str); 13] = [
     // mod_usertrack: the cookie, and the end of its life.
     (&["CookieTracking", "{cookie}"], r"[0-9a-f]{1,8}\.[0-9a-f]{10,16}", "COOKIE"),
     (&["CookieExpires"], r"expires=\w{3}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT", "expires=DATE"),
-    // Keys of sessions, times in them, and encrypted ones; how long cookies live.
+    // Keys of sessions, and times in them; how long cookies live.
     (&["SessionDBDCookieName"], r"=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "=UUID"),
     (&["SessionMaxAge"], r"(expiry=)\d{16}", "${1}TIME"),
     (&["SessionMaxAge"], r"([mM]ax-[aA]ge=)\d+", "${1}SECONDS"),
-    (&["SessionCryptoPassphrase"], r"(Set-Cookie2?: \w+=)[A-Za-z0-9+/=%]{40,}", "${1}ENCRYPTED"),
+    // The login by digest of a request, in its response.
+    (&["echo"], "^< Authorization: Digest .*$", "< Authorization: DIGEST"),
     // A response's media type in a log.
     (&["CONTENT_TYPE", "resp:Content-Type"], "boundary=[0-9a-f]{1,16}", "boundary=BOUNDARY"),
     // Of an error log, only the messages of mod_log_debug are compared.
