@@ -62,11 +62,7 @@ fn framing(request: &mut Request, length: Length, may_keep: bool) -> Framing {
 
 /// Prepares what does not depend on the connection: joined tables, removed fields, length.
 pub(crate) fn prepare(request: &mut Request) {
-    if !request.response.err_headers_out.is_empty() {
-        let mut all = std::mem::take(&mut request.response.err_headers_out);
-        all.extend(&request.response.headers_out);
-        request.response.headers_out = all;
-    }
+    request.join_error_fields();
     if !request.response.keeps_origin {
         request.response.headers_out.unset(b"Date");
         request.response.headers_out.unset(b"Server");

@@ -176,7 +176,7 @@ fn run<'r, const PHASE: usize>(bound: Bound<'r, LogDebug>, request: &'r mut Requ
 fn log_transaction<'r>(_: Bound<'r, LogDebug>, request: &'r mut Request) -> Step<'r> {
     let mut done = 0;
     matching::settle(request, move |request| {
-        let first = original(request);
+        let first = request.original_for_log();
         let plan = first.plan.clone();
         let slot = first.engine.server.registry.slot_of::<LogDebug>();
         if let Some(dir) = slot.and_then(|slot| plan.dir.get::<Directory>(slot)) {
@@ -184,17 +184,6 @@ fn log_transaction<'r>(_: Bound<'r, LogDebug>, request: &'r mut Request) -> Step
         }
         Ok(Verdict::Declined)
     })
-}
-
-/// The request as received, before internal redirects.
-fn original(request: &mut Request) -> &mut Request {
-    if request.prev.is_none() {
-        return request;
-    }
-    match &mut request.prev {
-        Some(prev) => original(prev),
-        None => unreachable!("it has one"),
-    }
 }
 
 /// Writes the lines of a phase except those of the first `done` entries (`do_debug_log`).

@@ -23,6 +23,7 @@ mod renew;
 pub mod request_body;
 mod resource;
 mod response;
+mod shared_fields;
 mod trace;
 mod traffic;
 pub mod tunnel;
@@ -234,10 +235,11 @@ impl Request {
         made.or_else(|| self.given.as_ref()?.field(name))
     }
 
-    /// A field of the response that was sent, for the log: as [`Request::field_out`], and those
-    /// that are made when the head is written.
+    /// A field of the response that was sent, for the log, including those that are made when the
+    /// head is written.
     pub fn field_sent(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
-        if let Some(value) = self.field_out(name) {
+        let own = self.response.headers_out.get(name);
+        if let Some(value) = own.or_else(|| self.given.as_ref()?.field(name)) {
             return Some(value.into());
         }
         match name.to_ascii_lowercase().as_slice() {

@@ -199,8 +199,7 @@ impl ReadyLog {
             Some(Condition::Env(name)) => request.original().env.contains(name),
             Some(Condition::NotEnv(name)) => !request.original().env.contains(name),
             Some(Condition::Expr(expr)) => {
-                let first = request.redirected_at(0);
-                match first.map_or(Ok(false), |first| server::expr::holds(expr, first)) {
+                match server::expr::holds(expr, request.original_for_log()) {
                     Err(Stop::Later) => return Err(Stop::Later),
                     held => held == Ok(true),
                 }

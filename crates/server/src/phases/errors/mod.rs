@@ -268,7 +268,7 @@ pub fn restore_methods(request: &mut Request) {
 
 /// Marks a request whose error fields are no longer those of the request that it was redirected
 /// from.
-struct OwnFields;
+pub(crate) struct OwnFields;
 
 impl Request {
     /// Gives the request error fields of its own (`apr_table_overlay`).

@@ -16,6 +16,7 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     // The handler's fields do not apply to this response.
     std::mem::swap(&mut request.response.headers_out, &mut request.response.err_headers_out);
     request.response.err_headers_out.clear();
+    request.sends_shared_fields();
     if (wire::status::is_redirect(status) || status == 201) && !location.is_empty() {
         request.response.headers_out.set(b"Location", &location);
     }

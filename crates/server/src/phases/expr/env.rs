@@ -83,7 +83,8 @@ impl Env for RequestEnv<'_> {
             Table::ResponseHeader => {
                 let is_type = name.eq_ignore_ascii_case(b"Content-Type");
                 let media_type = if is_type { request.media_type() } else { None };
-                append(media_type.or_else(|| request.field_sent(name)).as_deref(), out)
+                let sent = media_type.or_else(|| request.field_sent(name));
+                append(sent.as_deref().or_else(|| request.field_out(name)), out)
             }
             Table::RequestEnv => self.page_variable(name, out),
             Table::Note => append(request.notes.get(name), out),
