@@ -5,20 +5,33 @@ use crate::phases::errors;
 use crate::request::Request;
 use crate::request::request_body::BodyError;
 
-/// Reads and discards the request body (`ap_discard_request_body`). If that fails, Apache has
-/// already merged the fields of the response: the error has none of them.
+/// Reads and discards the request body (`ap_discard_request_body`). If what has come of it is
+/// wrong, Apache has already merged the fields of the response: the error has none of them.
 pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
-    discard(request).await.map_err(|status| status.unwrap_or(400))
+    discard(request).await.map_err(|error| match error {
+        BodyError::Io(_) => error.status(request),
+        error => fail(request, &error),
+    })
 }
 
-/// The same for an error that has a status already: the status of the response. A connection that
-/// breaks does not change it.
+/// The same for an error that has a status already: the status of the response. It has no fields
+/// of that error, even if the body only ends early.
 pub(super) async fn discard_after(request: &mut Request, status: u16) -> u16 {
-    discard(request).await.err().flatten().unwrap_or(status)
+    match discard(request).await {
+        Ok(()) => status,
+        Err(error) => fail(request, &error),
+    }
 }
 
-/// Fails with the status of what is wrong with the body, without one if the connection is broken.
-async fn discard(request: &mut Request) -> Result<(), Option<u16>> {
+/// The status of the error, which has none of the fields.
+fn fail(request: &mut Request, error: &BodyError) -> u16 {
+    request.keep(errors::FailedInFilter);
+    request.keep(errors::FailedBody);
+    request.response.err_headers_out.clear();
+    error.status(request)
+}
+
+async fn discard(request: &mut Request) -> Result<(), BodyError> {
     if request.body_in.is_left() {
         return Ok(());
     }
@@ -29,16 +42,7 @@ async fn discard(request: &mut Request) -> Result<(), Option<u16>> {
         return Ok(());
     }
     while let Some(piece) = request.body_in.next().await {
-        match piece {
-            Ok(_) => {}
-            Err(BodyError::Io(_)) => return Err(None),
-            Err(error) => {
-                request.keep(errors::FailedInFilter);
-                request.keep(errors::FailedBody);
-                request.response.err_headers_out.clear();
-                return Err(Some(error.status(request)));
-            }
-        }
+        piece?;
     }
     Ok(())
 }
