@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::blocking::{PoolError, Work};
-use crate::names;
+use crate::names::{self, Unresolved};
 use crate::reactor::Handle;
 use crate::stream::{ConnectOptions, Remote, Stream};
 
@@ -26,7 +26,7 @@ pub type Resolver = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 pub enum ConnectError {
     /// The name has no address, or the resolver fails.
     #[error("the name has no address")]
-    Unknown,
+    Unknown(Unresolved),
     /// The look-up could not be made.
     #[error("{0}")]
     Pool(#[from] PoolError),
@@ -49,8 +49,7 @@ struct Name {
 }
 
 struct Known {
-    /// `None`: there are none.
-    addresses: Option<Arc<[IpAddr]>>,
+    addresses: Result<Arc<[IpAddr]>, Unresolved>,
     /// Without, they are kept for as long as the process lives.
     until: Option<Instant>,
 }
@@ -146,14 +145,18 @@ impl Addresses {
         }
         let (resolver, asked) = (self.resolver.clone(), name.to_owned());
         let answer = handle.blocking().run(Work::Name, move || resolver(&asked)).await?;
-        let mut addresses = answer.unwrap_or_default();
-        addresses.truncate(ADDRESSES_MAX);
-        let addresses: Option<Arc<[IpAddr]>> =
-            Some(addresses).filter(|all| !all.is_empty()).map(Arc::from);
-        let kept = if addresses.is_some() { ttl } else { Some(FAILURE_KEPT) };
+        let addresses: Result<Arc<[IpAddr]>, Unresolved> = match answer {
+            Ok(all) if all.is_empty() => Err(Unresolved::NoAddress),
+            Ok(mut all) => {
+                all.truncate(ADDRESSES_MAX);
+                Ok(Arc::from(all))
+            }
+            Err(error) => Err(Unresolved::of(&error)),
+        };
+        let kept = if addresses.is_ok() { ttl } else { Some(FAILURE_KEPT) };
         let until = kept.and_then(|kept| Instant::now().checked_add(kept));
         self.keep(name, Known { addresses: addresses.clone(), until });
-        let addresses = addresses.ok_or(ConnectError::Unknown)?;
+        let addresses = addresses.map_err(ConnectError::Unknown)?;
         Ok(Found { addresses, is_fresh: true })
     }
 
@@ -170,7 +173,7 @@ impl Addresses {
         };
         match &entry.known {
             Some(known) if known.is_current() => {
-                known.addresses.clone().map(Ok).ok_or(ConnectError::Unknown)
+                known.addresses.clone().map(Ok).map_err(ConnectError::Unknown)
             }
             _ => Ok(Err(entry.asking.clone())),
         }
@@ -188,7 +191,7 @@ impl Addresses {
     fn forget(&self, name: &str, addresses: &Arc<[IpAddr]>) {
         if let Some(entry) = self.lock().get_mut(name) {
             let is_same = |known: &Known| {
-                known.addresses.as_ref().is_some_and(|all| Arc::ptr_eq(all, addresses))
+                known.addresses.as_ref().is_ok_and(|all| Arc::ptr_eq(all, addresses))
             };
             entry.known = entry.known.take().filter(|known| !is_same(known));
         }

@@ -63,6 +63,53 @@ pub fn address_of(name: &[u8]) -> Option<IpAddr> {
     all.iter().find(|address| address.is_ipv4()).or(all.first()).map(IpAddr::to_canonical)
 }
 
+/// Why a name has no address (`EAI_…`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unresolved {
+    /// There is no such name.
+    #[default]
+    NoName,
+    /// The name server does not respond.
+    TryAgain,
+    /// The name server has failed.
+    Failed,
+    /// The name has no address.
+    NoAddress,
+}
+
+impl Unresolved {
+    /// The reason in an error of [`addresses_of`].
+    pub fn of(error: &io::Error) -> Unresolved {
+        // The standard library keeps the resolver's text alone.
+        let text = error.to_string();
+        let said = |why: &Unresolved| text.ends_with(why.text());
+        [Unresolved::TryAgain, Unresolved::Failed, Unresolved::NoAddress]
+            .into_iter()
+            .find(said)
+            .unwrap_or_default()
+    }
+
+    /// The resolver's number, without its sign.
+    pub const fn number(self) -> u32 {
+        match self {
+            Unresolved::NoName => 2,
+            Unresolved::TryAgain => 3,
+            Unresolved::Failed => 4,
+            Unresolved::NoAddress => 5,
+        }
+    }
+
+    /// The resolver's text (`gai_strerror`).
+    pub const fn text(self) -> &'static str {
+        match self {
+            Unresolved::NoName => "Name or service not known",
+            Unresolved::TryAgain => "Temporary failure in name resolution",
+            Unresolved::Failed => "Non-recoverable failure in name resolution",
+            Unresolved::NoAddress => "No address associated with hostname",
+        }
+    }
+}
+
 /// All addresses of a name in the resolver's order, each once. Blocks.
 ///
 /// # Errors

@@ -85,7 +85,7 @@ fn those_who_ask_at_once_share_an_answer_and_a_failure() {
                         let outcome = task.await.unwrap();
                         match is_good {
                             true => outcome.unwrap(),
-                            false => assert!(matches!(outcome, Err(ConnectError::Unknown))),
+                            false => assert!(matches!(outcome, Err(ConnectError::Unknown(_)))),
                         }
                     }
                 })

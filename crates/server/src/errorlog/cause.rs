@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use rt::names::Unresolved;
 use rustix::io::Errno;
 
 /// The cause of a failure.
@@ -13,8 +14,8 @@ pub enum Cause {
     End,
     /// An operation took too long.
     TimedOut,
-    /// No address belongs to a name (EAI_NONAME).
-    UnknownName,
+    /// No address belongs to a name.
+    Unresolved(Unresolved),
     /// An address is of another family (EAI_ADDRFAMILY).
     OtherFamily,
 }
@@ -35,7 +36,7 @@ impl fmt::Display for Cause {
             }
             Cause::End => f.write_str("(70014)End of file found"),
             Cause::TimedOut => f.write_str("(70007)The timeout specified has expired"),
-            Cause::UnknownName => f.write_str("(EAI 2)Name or service not known"),
+            Cause::Unresolved(why) => write!(f, "(EAI {}){}", why.number(), why.text()),
             Cause::OtherFamily => f.write_str("(EAI 9)Address family for hostname not supported"),
         }
     }

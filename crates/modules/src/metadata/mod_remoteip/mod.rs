@@ -12,6 +12,7 @@ mod rows;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use rt::names::Unresolved;
 use server::directive::Row;
 use server::errorlog::{Cause, Verbatim};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
@@ -127,7 +128,12 @@ fn take(settings: &Settings, header: &[u8], outcome: Outcome, request: &mut Requ
         if refused.is_private {
             request.log::<Remoteip>(Level::Debug, number, text);
         } else {
-            request.log_error::<Remoteip>(Level::Debug, number, Cause::UnknownName, text);
+            request.log_error::<Remoteip>(
+                Level::Debug,
+                number,
+                Cause::Unresolved(Unresolved::NoName),
+                text,
+            );
         }
     }
     let Some(client) = outcome.client else { return };

@@ -299,8 +299,8 @@ async fn open(
     };
     let scheme = options.shown_name(worker);
     let errno = match &error {
-        ConnectError::Unknown | ConnectError::Pool(_) => {
-            return Err(fault::unknown_host(exchange.request, &place.host));
+        ConnectError::Unknown(_) | ConnectError::Pool(_) => {
+            return Err(fault::unknown_host(exchange.request, &place.host, &error));
         }
         ConnectError::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => Errno::TIMEDOUT,
         ConnectError::Io(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),

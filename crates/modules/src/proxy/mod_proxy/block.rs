@@ -61,7 +61,7 @@ pub(super) async fn check_url(exchange: &mut Exchange<'_>) -> Result<(), u16> {
             let ttl = exchange.worker.parameters.address_ttl;
             let host = String::from_utf8_lossy(&target.host);
             let found = unasked::look_up(exchange.request, &host, ttl).await;
-            found.map_err(|_| fault::unknown_host(exchange.request, &target.host))?
+            found.map_err(|error| fault::unknown_host(exchange.request, &target.host, &error))?
         }
         false => Arc::default(),
     };

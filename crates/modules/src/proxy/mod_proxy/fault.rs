@@ -1,6 +1,7 @@
 //! Error responses of a proxy. Source: `ap_proxyerror`.
 
-use server::errorlog::Verbatim;
+use rt::ConnectError;
+use server::errorlog::{Cause, Verbatim};
 use server::log::Level;
 use server::request::Request;
 
@@ -10,7 +11,10 @@ use super::scheme::Exchange;
 
 /// Prepares the response that a proxy gives if it could not forward a request; returns its status.
 pub fn answer(request: &mut Request, status: u16, why: impl AsRef<[u8]>) -> u16 {
-    let why = why.as_ref();
+    answer_because(request, status, None, why.as_ref())
+}
+
+fn answer_because(request: &mut Request, status: u16, cause: Option<Cause>, why: &[u8]) -> u16 {
     let mut notes = b"The proxy server could not handle the request".to_vec();
     notes.extend_from_slice(b"<p>Reason: <strong>");
     wire::escape::html(&mut notes, why);
@@ -20,15 +24,26 @@ pub fn answer(request: &mut Request, status: u16, why: impl AsRef<[u8]>) -> u16 
     request.notes.set(b"verbose-error-to", b"*");
     request.response.status_line = Some(format!("{status} Proxy Error").into_bytes());
     let uri = Verbatim::new(&request.resource.uri);
-    let why = Verbatim::new(why);
-    request.log::<Proxy>(Level::Error, 898, format_args!("{why} returned by {uri}"));
+    let text = format_args!("{} returned by {uri}", Verbatim::new(why));
+    match cause {
+        Some(cause) => request.log_error::<Proxy>(Level::Error, 898, cause, text),
+        None => request.log::<Proxy>(Level::Error, 898, text),
+    }
     status
 }
 
 /// The name server does not know a host.
-pub(super) fn unknown_host(request: &mut Request, host: &[u8]) -> u16 {
+pub(super) fn unknown_host(request: &mut Request, host: &[u8], error: &ConnectError) -> u16 {
     let why = [b"DNS lookup failure for: ", host].concat();
-    answer(request, 500, &why)
+    answer_because(request, 500, unresolved(error), &why)
+}
+
+/// Why a name has no address.
+pub fn unresolved(error: &ConnectError) -> Option<Cause> {
+    match error {
+        ConnectError::Unknown(why) => Some(Cause::Unresolved(*why)),
+        ConnectError::Pool(_) | ConnectError::Io(_) => None,
+    }
 }
 
 /// What the message that there is no connection tells, beside the backend's name.

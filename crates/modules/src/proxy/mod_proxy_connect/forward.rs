@@ -104,12 +104,15 @@ async fn look_up(exchange: &mut Exchange<'_>, hop: &Place<'_>) -> Result<Vec<IpA
     };
     let shown = Verbatim::new(&hop.host);
     let line = format_args!("failed to resolve hostname '{shown}'");
-    match error {
-        ConnectError::Io(error) => {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            exchange.request.log_error::<ProxyConnect>(Level::Error, 2327, errno, line);
+    let cause = match &error {
+        ConnectError::Io(error) => Some(Errno::from_io_error(error).unwrap_or(Errno::IO).into()),
+        error => fault::unresolved(error),
+    };
+    match cause {
+        Some(cause) => {
+            exchange.request.log_error::<ProxyConnect>(Level::Error, 2327, cause, line);
         }
-        _ => exchange.request.log::<ProxyConnect>(Level::Error, 2327, line),
+        None => exchange.request.log::<ProxyConnect>(Level::Error, 2327, line),
     }
     let why = [b"DNS lookup failure for: ", &hop.host[..]].concat();
     Err(fault::answer(exchange.request, 502, why))

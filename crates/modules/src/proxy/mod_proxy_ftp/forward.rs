@@ -69,7 +69,7 @@ async fn find(exchange: &mut Exchange<'_>) -> Result<(), u16> {
         Ok(addresses) => addresses,
         Err(ConnectError::Pool(_)) => return Err(503),
         Err(_) => {
-            let why = [b"DNS lookup failure for: ", &place.host[..]].concat();
+            let why = "Error resolving backend address";
             return Err(fault::answer(exchange.request, 502, why));
         }
     };
