@@ -3,6 +3,7 @@
 //! Manual: core, `ErrorLog` and `ErrorLogFormat`. Source: server/log.c.
 
 mod cause;
+mod htaccess;
 mod item;
 mod line;
 mod verbatim;
@@ -11,7 +12,6 @@ use std::fmt;
 use std::io::Write;
 use std::ops::RangeInclusive;
 
-use conf::{Diagnostic, Severity};
 use messages::Message;
 
 use crate::api::module::Module;
@@ -82,34 +82,6 @@ impl Request {
         self.write_log("core.c", level, number, Some(error.into()), || composed(message));
     }
 
-    /// Logs an error in an `.htaccess` file, and the number of `more` errors.
-    #[track_caller]
-    pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic, more: usize) {
-        let (level, kind) = match found.severity {
-            Severity::Error => (Level::Alert, "errors"),
-            Severity::Warning => (Level::Warn, "warnings"),
-        };
-        let file = Verbatim::new(file);
-        let message = &found.message;
-        let number = found.code.strip_prefix("AH").and_then(|number| number.parse().ok());
-        // Apache's line does not name the line in the file; ours does.
-        let place = found.span.map(|span| format!("line {}", span.line));
-        let others = (more > 0).then(|| format!("and {more} more {kind}"));
-        let added: Vec<String> = place.into_iter().chain(others).collect();
-        let added = added.join(", ");
-        match (found.severity, number) {
-            // In Apache these lines don't even name the file.
-            (Severity::Warning, Some(number)) if !added.is_empty() => {
-                let module = if OF_MACROS.contains(&number) { "mod_macro.c" } else { "core.c" };
-                self.log_as(module, level, number, format_args!("{message} ({file}, {added})"));
-            }
-            _ if added.is_empty() => {
-                self.log_as("core.c", level, 0, format_args!("{file}: {message}"));
-            }
-            _ => self.log_as("core.c", level, 0, format_args!("{file}: {message} ({added})")),
-        }
-    }
-
     /// The identifier in log lines (`%L`), created by the first line that describes the request.
     pub fn log_id(&self) -> Option<&[u8]> {
         self.log_mark.get().map(|id| &**id)
@@ -153,12 +125,18 @@ impl Request {
     /// not name the client.
     #[track_caller]
     pub fn log_of_host<M: Module>(&self, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.log_of_host_as(M::FILE, level, number, message);
+    }
+
+    /// The same for a module by its `FILE`.
+    #[track_caller]
+    fn log_of_host_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
         if self.engine.recorder.is_some() {
-            return self.log_as(M::FILE, level, number, message);
+            return self.log_as(module, level, number, message);
         }
         // The line is wanted for each request.
         self.looks_at(Inputs::ONCE);
-        self.engine.server.log_host(&self.host, M::FILE, level, number, message);
+        self.engine.server.log_host(&self.host, module, level, number, message);
     }
 
     #[track_caller]
@@ -191,7 +169,12 @@ impl Request {
         // The line is wanted for each request.
         self.looks_at(Inputs::ONCE);
         let server = &self.engine.server;
-        let about = About { host: &self.host, client: Some(&self.connection), request: Some(self) };
+        let about = About {
+            host: &self.host,
+            client: Some(&self.connection),
+            request: Some(self),
+            facts: None,
+        };
         emit(server, &about, module, level, number, error, &message());
     }
 }
@@ -314,9 +297,6 @@ const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 96, 98, 99, 104, 106];
 /// Where a loop runs and what is sent to it: the same in every MPM.
 const PLACEMENT: RangeInclusive<u32> =
     Message::Widened.number()..=Message::AffinityUnheeded.number();
-
-/// Macros without contents, and those that are defined again.
-const OF_MACROS: [u32; 2] = [2799, 2802];
 
 /// Programs of `RewriteMap`.
 const OF_MAPS: [u32; 3] =

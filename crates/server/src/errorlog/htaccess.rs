@@ -1,0 +1,60 @@
+//! Lines about an `.htaccess`.
+
+use conf::{Diagnostic, Severity};
+
+use super::Verbatim;
+use crate::log::Level;
+use crate::request::Request;
+
+/// Macros without contents, and those that are defined again.
+const OF_MACROS: [u32; 2] = [2799, 2802];
+
+/// Warnings that are lines of the host, without a client, with their modules and levels.
+const OF_HOST: [(u32, &str, Level); 3] = [
+    (113, "core.c", Level::Notice),
+    (117, "core.c", Level::Warn),
+    (1506, "mod_env.c", Level::Warn),
+];
+
+impl Request {
+    /// Logs an error or a warning in an `.htaccess` file, and the number of `more` of them.
+    #[track_caller]
+    pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic, more: usize) {
+        let (level, kind) = match found.severity {
+            Severity::Error => (Level::Alert, "errors"),
+            Severity::Warning => (Level::Warn, "warnings"),
+        };
+        let file = Verbatim::new(file);
+        let message = &found.message;
+        let number = found.code.strip_prefix("AH").and_then(|number| number.parse().ok());
+        let others = (more > 0).then(|| format!("and {more} more {kind}"));
+        if let Some((number, module, level, said)) = of_host(found) {
+            let others = others.map(|others| format!(" ({others})")).unwrap_or_default();
+            let text = format_args!("{said}{others}");
+            return self.log_of_host_as(module, level, number, text);
+        }
+        // Apache's line does not name the line in the file; ours does.
+        let place = found.span.map(|span| format!("line {}", span.line));
+        let added: Vec<String> = place.into_iter().chain(others).collect();
+        let added = added.join(", ");
+        match (found.severity, number) {
+            // In Apache these lines don't even name the file.
+            (Severity::Warning, Some(number)) if !added.is_empty() => {
+                let module = if OF_MACROS.contains(&number) { "mod_macro.c" } else { "core.c" };
+                self.log_as(module, level, number, format_args!("{message} ({file}, {added})"));
+            }
+            _ if added.is_empty() => {
+                self.log_as("core.c", level, 0, format_args!("{file}: {message}"));
+            }
+            _ => self.log_as("core.c", level, 0, format_args!("{file}: {message} ({added})")),
+        }
+    }
+}
+
+/// The number, module, level and text of a warning that is a line of the host.
+fn of_host(found: &Diagnostic) -> Option<(u32, &'static str, Level, &str)> {
+    let (number, said) = found.message.strip_prefix("AH")?.split_once(": ")?;
+    let number = number.parse().ok()?;
+    let (_, module, level) = OF_HOST.into_iter().find(|(of, _, _)| *of == number)?;
+    Some((number, module, level, said))
+}
