@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bstr::ByteSlice;
 use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
+use server::errorlog::Facts;
 use server::host::Host;
 use server::log::Level;
 use server::request::Request;
@@ -23,8 +24,8 @@ pub(crate) struct ErrorLines {
     number: u32,
     /// What precedes a line.
     program: Vec<u8>,
-    /// What follows it.
-    referer: Vec<u8>,
+    /// What else lines say of the request.
+    facts: Facts,
     /// The beginning of a line.
     pub buffer: Vec<u8>,
     /// Where lines go beside the error log.
@@ -34,7 +35,6 @@ pub(crate) struct ErrorLines {
 impl ErrorLines {
     /// The lines of a request's program, as messages of `module` with this number.
     pub fn new(request: &Request, module: &'static str, number: u32, program: &[u8]) -> ErrorLines {
-        let referer = request.head.headers_in.get(b"Referer");
         ErrorLines {
             engine: request.engine.clone(),
             host: request.host.clone(),
@@ -42,7 +42,7 @@ impl ErrorLines {
             module,
             number,
             program: [b"stderr from ", program, b": "].concat(),
-            referer: referer.map(|text| [b", referer: ", text].concat()).unwrap_or_default(),
+            facts: Facts::of(request),
             buffer: Vec::new(),
             copy: None,
         }
@@ -95,8 +95,7 @@ impl ErrorLines {
 
     /// Logs something about the request.
     pub fn log_about(&self, level: Level, number: u32, text: &[u8]) {
-        let text = [text, &self.referer].concat();
-        let (host, client) = (&self.host, &self.connection);
-        self.engine.server.log_client((host, client), self.module, level, number, None, &text);
+        let about = (&*self.host, &*self.connection, Some(&self.facts));
+        self.engine.server.log_client(about, self.module, level, number, None, text);
     }
 }

@@ -1,16 +1,31 @@
 //! The value of one item of a format.
 
 use std::io::Write;
+use std::net::SocketAddr;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::line::{About, Entry};
 use crate::log::format::{IdOf, What};
+use crate::request::Request;
 
-/// Appends the item's value; returns false if there is none.
-pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mut Vec<u8>) -> bool {
+/// Appends the value of the item, which stands at this place of its format; returns false if there
+/// is none.
+pub(super) fn append(
+    (at, what): (usize, &What),
+    about: &About<'_>,
+    entry: &Entry<'_>,
+    out: &mut Vec<u8>,
+) -> bool {
     let before = out.len();
+    match about.request {
+        Some(request) => append_of_request(what, request, out),
+        None => out.extend_from_slice(about.facts.and_then(|facts| facts.at(at)).unwrap_or(b"")),
+    }
+    if out.len() > before {
+        return true;
+    }
     match what {
         What::Literal(text) => {
             out.extend_from_slice(text);
@@ -20,17 +35,21 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
             message(entry, out);
             return true;
         }
-        What::ClientAddress { peer } => client_address(about, *peer, out),
+        What::ClientAddress { .. } => {
+            if let Some(client) = about.client {
+                address(client.peer, out);
+            }
+        }
         What::LocalAddress => {
             if let Some(client) = about.client {
                 let _ = write!(out, "{}", client.local);
             }
         }
-        What::Environment(name) => escaped(about.request.and_then(|r| r.env.get(name)), out),
-        What::RequestHeader(name) => {
-            escaped(about.request.and_then(|r| r.head.headers_in.get(name)), out);
-        }
-        What::Note(name) => escaped(about.request.and_then(|r| r.notes.get(name)), out),
+        What::Environment(_)
+        | What::RequestHeader(_)
+        | What::Note(_)
+        | What::CanonicalName
+        | What::LogId(IdOf::Request) => {}
         What::SystemError => {
             if let Some(error) = entry.error {
                 let _ = write!(out, "{error}");
@@ -50,7 +69,12 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
             }
         }
         What::Level => out.extend_from_slice(entry.level.name().as_bytes()),
-        What::LogId(whose) => log_id(about, *whose, out),
+        What::LogId(IdOf::ConnectionAlone) if about.request.is_some() || about.facts.is_some() => {}
+        What::LogId(_) => {
+            if let Some(id) = about.client.and_then(|client| client.log_id.get()) {
+                out.extend_from_slice(&id);
+            }
+        }
         What::Module => out.extend_from_slice(entry.module.as_bytes()),
         What::ProcessId => {
             let _ = write!(out, "{}", std::process::id());
@@ -60,9 +84,6 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
         }
         What::Time { compact, micros } => time(*compact, *micros, out),
         What::ServerName => out.extend_from_slice(about.host.name()),
-        What::CanonicalName => {
-            escaped(about.request.map(crate::request::Request::server_name), out)
-        }
     }
     out.len() > before
 }
@@ -74,29 +95,23 @@ fn message(entry: &Entry<'_>, out: &mut Vec<u8>) {
     escape(entry.message, out);
 }
 
-fn client_address(about: &About<'_>, peer: bool, out: &mut Vec<u8>) {
-    let address = match (about.request, about.client) {
-        (Some(request), _) if !peer => request.useragent_addr,
-        (_, Some(client)) => client.peer,
-        _ => return,
-    };
-    let _ = write!(out, "{}:{}", address.ip().to_canonical(), address.port());
+/// Appends the value of an item that is one of the request alone.
+pub(super) fn append_of_request(what: &What, request: &Request, out: &mut Vec<u8>) {
+    match what {
+        What::ClientAddress { peer: false } => address(request.useragent_addr, out),
+        What::Environment(name) => escaped(request.env.get(name), out),
+        What::RequestHeader(name) => escaped(request.head.headers_in.get(name), out),
+        What::Note(name) => escaped(request.notes.get(name), out),
+        What::CanonicalName => escape(request.server_name(), out),
+        What::LogId(IdOf::Request) => {
+            out.extend_from_slice(request.log_id().unwrap_or_default());
+        }
+        _ => {}
+    }
 }
 
-fn log_id(about: &About<'_>, whose: IdOf, out: &mut Vec<u8>) {
-    match whose {
-        IdOf::Request => {
-            if let Some(id) = about.request.and_then(|request| request.log_id()) {
-                out.extend_from_slice(id);
-            }
-        }
-        IdOf::ConnectionAlone if about.request.is_some() => {}
-        IdOf::Connection | IdOf::ConnectionAlone => {
-            if let Some(id) = about.client.and_then(|client| client.log_id.get()) {
-                out.extend_from_slice(&id);
-            }
-        }
-    }
+fn address(of: SocketAddr, out: &mut Vec<u8>) {
+    let _ = write!(out, "{}:{}", of.ip().to_canonical(), of.port());
 }
 
 fn time(compact: bool, micros: bool, out: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{Cause, item};
+use super::{Cause, Facts, item};
 use crate::config::host::{Host, Server};
 use crate::log::Level;
 use crate::log::format::{Format, What};
@@ -21,6 +21,8 @@ pub struct About<'a> {
     pub client: Option<&'a ConnectionInfo>,
     /// The request.
     pub request: Option<&'a Request>,
+    /// What the line says of a request that is no longer at hand.
+    pub facts: Option<&'a Facts>,
 }
 
 /// The contents of a line.
@@ -52,7 +54,7 @@ pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
     {
         client.log_id.set(Some(crate::log::fresh_log_id()));
         for format in formats.connection() {
-            let about = About { request: None, ..*about };
+            let about = About { request: None, facts: None, ..*about };
             if compose(format, &about, entry, &mut line) {
                 emit(server, &about, &mut line, severity);
             }
@@ -67,15 +69,16 @@ pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
             }
         }
     }
-    let format = formats.message().unwrap_or_else(|| standard());
-    if compose(format, about, entry, &mut line) {
+    if compose(message_format(about.host), about, entry, &mut line) {
         emit(server, about, &mut line, severity);
     }
 }
 
-fn standard() -> &'static Format {
+/// The format of a host's messages.
+pub(super) fn message_format(host: &Host) -> &Format {
     static STANDARD: OnceLock<Format> = OnceLock::new();
-    STANDARD.get_or_init(Format::standard)
+    let own = host.core.error_log_formats.message();
+    own.unwrap_or_else(|| STANDARD.get_or_init(Format::standard))
 }
 
 fn emit(server: &Server, about: &About<'_>, line: &mut Vec<u8>, severity: u8) {
@@ -100,7 +103,7 @@ pub(super) fn compose(
     out.clear();
     let mut field_start = 0;
     let mut skipping = false;
-    for item in &format.items {
+    for (at, item) in format.items.iter().enumerate() {
         if item.starts_field {
             if !skipping {
                 field_start = out.len();
@@ -113,7 +116,7 @@ pub(super) fn compose(
         if !matches!(item.what, What::Message) && (entry.level as u8) < item.least_level {
             out.truncate(field_start);
             skipping = true;
-        } else if !item::append(&item.what, about, entry, out) {
+        } else if !item::append((at, &item.what), about, entry, out) {
             if item.required {
                 return false;
             }

@@ -3,6 +3,7 @@
 //! Manual: core, `ErrorLog` and `ErrorLogFormat`. Source: server/log.c.
 
 mod cause;
+mod facts;
 mod htaccess;
 mod item;
 mod line;
@@ -25,6 +26,7 @@ use crate::request::variant_key::Inputs;
 use line::{About, Entry};
 
 pub use cause::Cause;
+pub use facts::Facts;
 pub use verbatim::Verbatim;
 
 impl Request {
@@ -206,7 +208,7 @@ impl Server {
     ) {
         let host = &client.base_host;
         if level <= host.core.log.of(module) {
-            let about = About { host, client: Some(client), request: None };
+            let about = About { host, client: Some(client), request: None, facts: None };
             emit(self, &about, module, level, number, error, &composed(message));
         }
     }
@@ -223,7 +225,7 @@ impl Server {
     ) {
         let host = &client.base_host;
         if level <= host.core.log.of(module) {
-            let about = About { host, client: Some(client), request: None };
+            let about = About { host, client: Some(client), request: None, facts: None };
             emit(self, &about, module, level, number, None, message);
         }
     }
@@ -232,7 +234,7 @@ impl Server {
     #[track_caller]
     pub fn log_client(
         &self,
-        (host, client): (&Host, &ConnectionInfo),
+        (host, client, facts): (&Host, &ConnectionInfo, Option<&Facts>),
         module: &str,
         level: Level,
         number: u32,
@@ -240,7 +242,7 @@ impl Server {
         message: &[u8],
     ) {
         if level <= host.core.log.of(module) {
-            let about = About { host, client: Some(client), request: None };
+            let about = About { host, client: Some(client), request: None, facts };
             emit(self, &about, module, level, number, error, message);
         }
     }
@@ -277,7 +279,7 @@ impl Server {
     ) {
         // As in Apache, messages of startup and shutdown are logged whatever the level.
         if level <= host.core.log.of(module) || level == Level::Notice {
-            let about = About { host, client: None, request: None };
+            let about = About { host, client: None, request: None, facts: None };
             let error = error.map(Into::into);
             emit(self, &about, module, level, number, error, &composed(message));
         }

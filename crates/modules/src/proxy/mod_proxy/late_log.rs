@@ -43,7 +43,14 @@ impl LateLog {
         text: &[u8],
     ) {
         let server = &self.engine.server;
-        server.log_client((&self.host, &self.connection), M::FILE, level, number, cause, text);
+        server.log_client(
+            (&self.host, &self.connection, None),
+            M::FILE,
+            level,
+            number,
+            cause,
+            text,
+        );
     }
 
     /// Writes a message that does not name the client to the server's log, as Apache does where it

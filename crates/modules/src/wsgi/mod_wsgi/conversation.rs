@@ -389,7 +389,7 @@ impl Logger {
     }
 
     fn write(&self, level: Level, text: &[u8]) {
-        let (host, client) = (&self.host, &self.connection);
-        self.engine.server.log_client((host, client), Wsgi::FILE, level, 0, None, text);
+        let about = (&*self.host, &*self.connection, None);
+        self.engine.server.log_client(about, Wsgi::FILE, level, 0, None, text);
     }
 }
