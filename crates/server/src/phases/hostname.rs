@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use rt::names;
 
-use crate::config::core::HostnameLookups;
+use crate::config::core::{CanonicalName, HostnameLookups};
 use crate::engine::Engine;
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
@@ -35,6 +35,12 @@ pub async fn look_up_own(request: &Request) {
         let name = ask(&request.engine, names::name_of, request.connection.local.ip()).await;
         let _ = names.own.set(name.and_then(Result::ok).map(lower_case));
     }
+}
+
+/// Whether the configuration needs the name of the local address, which has not been looked up.
+pub fn needs_own(request: &Request) -> bool {
+    request.plan.core.use_canonical_name.get() == Some(&CanonicalName::Dns)
+        && is_own_unknown(request)
 }
 
 /// Whether the name of the local address has not been looked up.

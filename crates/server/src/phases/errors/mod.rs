@@ -19,6 +19,7 @@ use crate::config::core::ErrorDocument;
 use crate::log::Level;
 use crate::phases::discard::discard_after;
 use crate::phases::expr;
+use crate::phases::hostname;
 use crate::phases::process;
 use crate::phases::redirect;
 use crate::request::body::Body;
@@ -48,6 +49,10 @@ pub async fn replace(request: &mut Request, status: u16) {
 #[inline]
 pub async fn die(request: &mut Request, status: u16) {
     let status = if wire::status::is_valid(status) { status } else { 500 };
+    // A request may fail before the hook that looks its own name up.
+    if hostname::needs_own(request) {
+        hostname::look_up_own(request).await;
+    }
     let before = request.response.status;
     // The status that a hook has set for a first request does not count (`ap_die_r`).
     if before != 200 && request.prev.is_some() {
