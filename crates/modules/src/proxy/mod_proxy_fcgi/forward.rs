@@ -55,11 +55,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     exchange.request.log::<ProxyFcgi>(Level::Debug, 1078, format_args!("serving URL {url}"));
     exchange.check_worker()?;
     let body = upload::prefetch(exchange.request).await?;
-    if let Err(status) = variables::add(exchange.request).await {
-        body.keep(exchange.request);
-        return Err(status);
-    }
-    upload::tell_length(exchange.request, &body);
+    let mut has_variables = false;
     // An idle connection occupies a process of PHP-FPM: none is kept unless that is configured.
     let mut options = OPTIONS.for_worker(exchange.worker, false);
     let timeout = exchange.timeout();
@@ -72,6 +68,15 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
                 return Err(status);
             }
         };
+        // The log of a request without a backend does not have them.
+        if !has_variables {
+            if let Err(status) = variables::add(exchange.request).await {
+                body.keep(exchange.request);
+                return Err(status);
+            }
+            upload::tell_length(exchange.request, &body);
+            has_variables = true;
+        }
         let may_repeat = backend.is_reused && body.may_repeat(exchange.request);
         let records = begin(exchange.request, options.keeps, &body)?;
         let upload = Upload::of(&body);
