@@ -51,6 +51,8 @@ pub fn unresolved(error: &ConnectError) -> Option<Cause> {
 pub enum FailedTells {
     /// The scheme's name.
     Scheme,
+    /// The name of the module's scheme, at debug alone.
+    AtDebug,
     /// Nothing else.
     Host,
     /// The port.
@@ -63,13 +65,18 @@ pub(super) fn unconnected(exchange: &Exchange<'_>, options: &Options<'_>, host: 
     exchange.worker_failed();
     if let Some(number) = options.failed {
         let host = Verbatim::new(host);
+        let level = match options.failed_tells {
+            FailedTells::AtDebug => Level::Debug,
+            FailedTells::Scheme | FailedTells::Host | FailedTells::Port => Level::Error,
+        };
         let (before, port) = match options.failed_tells {
+            FailedTells::AtDebug => ("H2: ".to_owned(), String::new()),
             FailedTells::Scheme => (format!("{}: ", options.name), String::new()),
             FailedTells::Host => (String::new(), String::new()),
             FailedTells::Port => (String::new(), format!(":{}", Place::of(exchange.worker).port)),
         };
         let text = format_args!("{before}failed to make connection to backend: {host}{port}");
-        exchange.request.log_as(options.module, Level::Error, number, text);
+        exchange.request.log_as(options.module, level, number, text);
     }
     503
 }

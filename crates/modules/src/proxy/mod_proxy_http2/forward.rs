@@ -34,7 +34,7 @@ const OPTIONS: Options<'static> = Options {
     name: "H2",
     module: <ProxyHttp2 as Module>::FILE,
     failed: Some(3352),
-    failed_tells: FailedTells::Scheme,
+    failed_tells: FailedTells::AtDebug,
     unsent: 3351,
     may_reuse: true,
     keeps: true,
