@@ -115,6 +115,8 @@ impl Dir {
 
 fn nothing_required<'r>(_: Bound<'r, AuthzCore>, request: &'r mut Request) -> Step<'r> {
     if mod_authn_core::auth_type(request).is_none() {
+        let text = format_args!("authorization result: granted (no directives)");
+        request.log::<AuthzCore>(Level::Debug, 1628, text);
         return Step::OK;
     }
     let message =

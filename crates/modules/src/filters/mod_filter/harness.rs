@@ -27,7 +27,8 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
             );
             continue;
         };
-        if never_matches(smart, request) {
+        // At a trace level, the log tells why.
+        if !request.logs::<Filter>(Level::Trace2) && never_matches(smart, request) {
             continue;
         }
         if smart.protocol & (NO_BYTERANGE | CHANGE_LENGTH) != 0 {
@@ -147,11 +148,24 @@ impl Harness {
 /// Whether a provider matches. An error in its expression removes the filter.
 fn chosen(provider: &Provider, request: &mut Request) -> Result<Result<bool, ()>, Later> {
     let expr = match &provider.when {
-        Condition::Types(types) => return Ok(Ok(has_type(request, types))),
+        Condition::Types(types) => {
+            let matches = has_type(request, types);
+            if request.logs::<Filter>(Level::Trace2) {
+                tell_types(request, types, provider, matches);
+            }
+            return Ok(Ok(matches));
+        }
         Condition::Expr(expr) => expr,
     };
     Ok(match expr::condition(expr, request, &mut Backrefs::new())? {
-        Ok(holds) => Ok(holds),
+        Ok(holds) => {
+            if request.logs::<Filter>(Level::Trace2) {
+                let name = provider.filter.name().to_ascii_lowercase();
+                let text = format_args!("Expression condition for '{name}' {}", found(holds));
+                request.log::<Filter>(Level::Trace2, 0, text);
+            }
+            Ok(holds)
+        }
         Err(EvalError::Undecided) => Ok(false),
         Err(why) => {
             request.log::<Filter>(
@@ -162,6 +176,33 @@ fn chosen(provider: &Provider, request: &mut Request) -> Result<Result<bool, ()>
             Err(())
         }
     })
+}
+
+const fn found(matches: bool) -> &'static str {
+    if matches { "matched" } else { "did not match" }
+}
+
+/// Logs how the media type compares with those of a provider (`filter_lookup`).
+#[cold]
+fn tell_types(request: &Request, types: &[Vec<u8>], provider: &Provider, matches: bool) {
+    let name = provider.filter.name().to_ascii_lowercase();
+    let before = format!("Content-Type condition for '{name}'");
+    let Some(media_type) = request.response.content_type.as_deref() else {
+        let text = format_args!("{before} did not match: no Content-Type");
+        return request.log::<Filter>(Level::Trace2, 0, text);
+    };
+    let media_type = Verbatim::new(media_type);
+    request.log::<Filter>(Level::Trace4, 0, format_args!("Content-Type '{media_type}' ..."));
+    for known in types {
+        let is_it = has_type(request, std::slice::from_ref(known));
+        let (known, found) = (Verbatim::new(known), found(is_it));
+        request.log::<Filter>(Level::Trace4, 0, format_args!("... {found} '{known}'"));
+        if is_it {
+            break;
+        }
+    }
+    let found = found(matches);
+    request.log::<Filter>(Level::Trace2, 0, format_args!("{before} {found}"));
 }
 
 /// Applies `FilterProtocol` to the fields, before the provider runs.

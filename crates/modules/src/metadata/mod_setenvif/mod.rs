@@ -156,6 +156,8 @@ fn leave_undecided(effects: &[Effect], request: &Request) {
 fn set(effects: &[Effect], request: &mut Request, subject: &[u8], captures: &Captures) {
     for effect in effects {
         let (Effect::Set(name, _) | Effect::Unset(name)) = effect;
+        let shown = Verbatim::new(name);
+        request.log::<Setenvif>(Level::Trace2, 0, format_args!("Setting {shown}"));
         request.make_decided(name);
         let Effect::Set(_, template) = effect else {
             request.env.unset(name);
