@@ -168,10 +168,15 @@ fn has_own_query(active: &Active, request: &Request) -> bool {
         && (query.is_none() || !request.depends.variant_keys.inputs().any(Inputs::QUERY))
 }
 
-/// Makes a body completely that would be made while it is sent. The response is still chunked. If
-/// the body is too long or fails, the rest is made while it is sent.
+/// Makes a body completely that would be made while it is sent. Unless its length is known, the
+/// response is still chunked, and no ranges are cut of it in any case. If the body is too long or
+/// fails, the rest is made while it is sent.
 async fn make_whole(request: &mut Request) {
-    request.response.chunked = true;
+    let length = request.response.body.length();
+    match length {
+        Some(_) => request.refuse_ranges(),
+        None => request.response.chunked = true,
+    }
     let mut rest = std::mem::take(&mut request.response.body);
     let mut made = Vec::new();
     let after = loop {
@@ -194,7 +199,29 @@ async fn make_whole(request: &mut Request) {
     };
     let mut parts = VecDeque::from([Body::Bytes(made.into())]);
     parts.extend(after);
-    request.response.body = Body::Parts(parts);
+    request.response.body = match length {
+        Some(length) => Body::Stream(Box::pin(OfLength { body: Body::Parts(parts), length })),
+        None => Body::Parts(parts),
+    };
+}
+
+/// A body of a length that is known, though its parts do not tell it.
+struct OfLength {
+    body: Body,
+    length: u64,
+}
+
+impl BodyStream for OfLength {
+    fn poll_chunk(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Chunk>>> {
+        self.body.poll_chunk(cx)
+    }
+
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
 }
 
 /// The end of a body that failed.

@@ -108,11 +108,16 @@ impl OutputFilter for Output {
             let is_stream = matches!(body, Body::Stream(_));
             let size = size_of(request) as u64;
             if let (false, Some(length)) = (is_stream, body.length()) {
-                request.response.chunked = is_passed_on(request, length, size);
-                match Passed::of(request, length).is_some() && request.response.chunked {
-                    true => request.refuse_ranges(),
-                    false if length <= size => request.allow_ranges(),
-                    false => {}
+                let is_passed_on = is_passed_on(request, length, size);
+                let in_pieces = Passed::of(request, length).is_some();
+                // A length that a filter has told is known whatever is passed on.
+                let is_told = request.response.headers_out.contains(b"Content-Length");
+                request.response.chunked |= in_pieces && !is_told;
+                request.response.chunked &= is_passed_on;
+                match is_passed_on {
+                    true if in_pieces => request.refuse_ranges(),
+                    true => {}
+                    false => request.allow_ranges(),
                 }
             }
         }
@@ -128,8 +133,11 @@ impl OutputFilter for Output {
 /// what it has gathered when more comes.
 fn is_passed_on(request: &Request, length: u64, size: u64) -> bool {
     match Passed::of(request, length) {
-        Some(passed) => length - passed.last > size,
-        None => request.response.chunked && length - Passed::whole(length).last > size,
+        Some(passed) => passed.is_flushed || length - passed.last > size,
+        None => {
+            let is_in_pieces = request.response.chunked || !request.allows_ranges();
+            is_in_pieces && length - Passed::whole(length).last > size
+        }
     }
 }
 

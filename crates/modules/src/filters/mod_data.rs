@@ -79,9 +79,10 @@ impl OutputFilter for Filter {
         request.response.chunked = length.is_none();
         request.response.end = BodyEnd::Apart;
         request.refuse_ranges();
-        if let (None, Some(length), true) = (length, body.length(), open > 0) {
+        if let (Some(length), true) = (body.length(), open > 0) {
             // What is not a multiple of three bytes comes with the end.
-            request.keep(Passed { length, with_end: LAST_BYTES, last: LAST_BYTES });
+            let (with_end, last) = (LAST_BYTES, LAST_BYTES);
+            request.keep(Passed { length, with_end, last, is_flushed: false });
         }
         match length {
             Some(length) if matches!(body, Body::Stream(_)) => of_length(body, length),

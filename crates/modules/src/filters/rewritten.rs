@@ -49,13 +49,15 @@ pub(super) struct Passed {
     pub with_end: u64,
     /// Bytes of the last bucket.
     pub last: u64,
+    /// Whether a flush comes before the end.
+    pub is_flushed: bool,
 }
 
 impl Passed {
     /// A body that comes as a whole, in Apache's buffers.
     pub fn whole(length: u64) -> Passed {
         let last = length.saturating_sub(1) % BUFFER_BYTES as u64 + 1;
-        Passed { length, with_end: 0, last: last.min(length) }
+        Passed { length, with_end: 0, last: last.min(length), is_flushed: false }
     }
 
     /// What a filter has kept of the present body.

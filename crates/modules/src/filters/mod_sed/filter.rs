@@ -149,7 +149,7 @@ fn finish(request: &mut Request, runner: &Runner, out: Vec<u8>, early: usize) {
     let length = out.len() as u64;
     if early > 0 {
         let with_end = length - early as u64;
-        request.keep(Passed { length, with_end, last: with_end });
+        request.keep(Passed { length, with_end, last: with_end, is_flushed: false });
     } else {
         request.allow_ranges();
         let passed = Passed::whole(length);

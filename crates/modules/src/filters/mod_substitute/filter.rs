@@ -12,12 +12,16 @@ use server::log::Level;
 use server::request::{Announced, Request};
 
 use super::lines::{Lines, PIECE};
-use super::rule::{Limits, Patience, Wrong, replace_line};
+use super::rule::{Limits, Made, Patience, Wrong, replace_line};
 use super::{Rules, Substitute};
 use crate::filters::rewritten::{Passed, body_of};
 
 /// A longer body is rewritten while it is sent.
 const WHOLE_BYTES: usize = 256 * 1024;
+
+/// Apache sends what it has of a body once lines have made more than so many parts
+/// (`AP_MAX_BUCKETS`).
+const PARTS: usize = 1000;
 
 /// Bytes that are rewritten in one turn of the loop.
 const TURN_BYTES: usize = 64 * 1024;
@@ -101,20 +105,19 @@ async fn parts(
     text: &Bytes,
     lines: usize,
 ) -> Result<(Vec<u8>, Passed), Wrong> {
-    let (mut out, last_line) = whole(request, rules, &text.slice(..lines)).await?;
-    let (tail, last) = whole(request, rules, &text.slice(lines..)).await?;
+    let (mut out, of_lines) = whole(request, rules, &text.slice(..lines)).await?;
+    let (tail, of_tail) = whole(request, rules, &text.slice(lines..)).await?;
     out.extend_from_slice(&tail);
-    let last = if lines == text.len() { last_line } else { last };
+    let Made { last, .. } = if lines == text.len() { of_lines } else { of_tail };
     let (length, with_end, last) = (out.len() as u64, tail.len() as u64, last as u64);
-    Ok((out, Passed { length, with_end, last }))
+    Ok((out, Passed { length, with_end, last, is_flushed: of_lines.parts > PARTS }))
 }
 
-/// The result for a part of a body, and the length of its last part. From the first line that takes
-/// long on, it is left to the pool.
-async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<(Vec<u8>, usize), Wrong> {
+/// The result for a part of a body. From the first line that takes long on, it is left to the pool.
+async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<(Vec<u8>, Made), Wrong> {
     let mut out = Vec::with_capacity(text.len());
     let (line_bytes, mut rest) = (rules.limit(), text.as_ref());
-    let (mut turn, mut last, mut end) = (0, 0, Instant::now() + PIECE);
+    let (mut turn, mut made, mut end) = (0, Made::default(), Instant::now() + PIECE);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if is_too_long(line, line_bytes) {
             return Err(Wrong::TooLong);
@@ -122,11 +125,12 @@ async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<(Vec<u8
         let limits = Limits { line_bytes, patience: Patience::Loop(end) };
         match replace_line(&rules.list, line, limits, &mut out) {
             Err(Wrong::Later) => {
-                let (more, last) = patiently(request, rules, rest).await?;
+                let (more, of_more) = patiently(request, rules, rest).await?;
                 out.extend(more);
-                return Ok((out, last));
+                made.add(of_more);
+                return Ok((out, made));
             }
-            done => last = done?,
+            done => made.add(done?),
         }
         rest = rest.get(line.len()..).unwrap_or_default();
         turn += line.len();
@@ -135,7 +139,7 @@ async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<(Vec<u8
             (turn, end) = (0, Instant::now() + PIECE);
         }
     }
-    Ok((out, last))
+    Ok((out, made))
 }
 
 /// Apache limits a line without an end before it replaces anything.
@@ -148,19 +152,19 @@ async fn patiently(
     request: &Request,
     rules: &Rules,
     text: &[u8],
-) -> Result<(Vec<u8>, usize), Wrong> {
+) -> Result<(Vec<u8>, Made), Wrong> {
     let (rules, text) = (rules.clone(), text.to_vec());
     let limits = Limits { line_bytes: rules.limit(), patience: Patience::Pool };
     let pool = request.engine.handle.blocking().clone();
     let replace = move || {
-        let (mut out, mut last) = (Vec::new(), 0);
+        let (mut out, mut made) = (Vec::new(), Made::default());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if is_too_long(line, limits.line_bytes) {
                 return Err(Wrong::TooLong);
             }
-            last = replace_line(&rules.list, line, limits, &mut out)?;
+            made.add(replace_line(&rules.list, line, limits, &mut out)?);
         }
-        Ok((out, last))
+        Ok((out, made))
     };
     pool.run(Work::Body, replace).await.unwrap_or(Err(Wrong::Later))
 }

@@ -79,14 +79,29 @@ pub(super) struct Parts {
     ends: Vec<usize>,
 }
 
-/// Applies all rules to a line, and appends the result; with the length of its last part. Source:
-/// `do_pattmatch`.
+/// The parts of the result of one or more lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Made {
+    /// Their number.
+    pub parts: usize,
+    /// The length of the last one, bytes.
+    pub last: usize,
+}
+
+impl Made {
+    /// Adds those of what follows.
+    pub fn add(&mut self, next: Made) {
+        *self = Made { parts: self.parts + next.parts, last: next.last };
+    }
+}
+
+/// Applies all rules to a line, and appends the result. Source: `do_pattmatch`.
 pub(super) fn replace_line(
     rules: &[Rule],
     line: &[u8],
     limits: Limits,
     out: &mut Vec<u8>,
-) -> Result<usize, Wrong> {
+) -> Result<Made, Wrong> {
     let mut made: Option<Parts> = None;
     for rule in rules {
         let is_quick = !rule.flattens || rules.len() == 1;
@@ -98,11 +113,11 @@ pub(super) fn replace_line(
     }
     let Some(Parts { text, ends }) = made else {
         out.extend_from_slice(line);
-        return Ok(line.len());
+        return Ok(Made { parts: 1, last: line.len() });
     };
     out.extend_from_slice(&text);
     let before = ends.iter().nth_back(1).copied().unwrap_or_default();
-    Ok(text.len() - before)
+    Ok(Made { parts: ends.len().max(1), last: text.len() - before })
 }
 
 impl Rule {
