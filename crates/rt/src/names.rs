@@ -26,7 +26,7 @@ pub async fn ask<T: Send + 'static>(
 ///
 /// # Errors
 /// The address has no name, or the resolver fails.
-pub fn name_of(address: IpAddr) -> io::Result<Vec<u8>> {
+pub fn name_of(address: IpAddr) -> Result<Vec<u8>, Unresolved> {
     let address = socket2::SockAddr::from(SocketAddr::new(address, 0));
     let mut name = [0u8; NAME_BYTES];
     #[allow(unsafe_code)]
@@ -44,9 +44,9 @@ pub fn name_of(address: IpAddr) -> io::Result<Vec<u8>> {
         )
     };
     if failed != 0 {
-        return Err(io::Error::from(io::ErrorKind::NotFound));
+        return Err(Unresolved::of_code(failed));
     }
-    let name = CStr::from_bytes_until_nul(&name).map_err(io::Error::other)?;
+    let name = CStr::from_bytes_until_nul(&name).map_err(|_| Unresolved::Failed)?;
     Ok(name.to_bytes().to_vec())
 }
 
@@ -87,6 +87,14 @@ impl Unresolved {
             .into_iter()
             .find(said)
             .unwrap_or_default()
+    }
+
+    fn of_code(code: libc::c_int) -> Unresolved {
+        match code {
+            libc::EAI_AGAIN => Unresolved::TryAgain,
+            libc::EAI_FAIL => Unresolved::Failed,
+            _ => Unresolved::NoName,
+        }
     }
 
     /// The resolver's number, without its sign.

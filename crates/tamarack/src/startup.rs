@@ -8,7 +8,7 @@ use server::log::Level;
 
 /// Events that httpd writes as log lines even at startup, with time and process; it writes all
 /// others verbatim.
-const LOGGED: [(&str, &str, Level); 32] = [
+const LOGGED: [(&str, &str, Level); 33] = [
     ("AH00111", "core", Level::Warn),
     ("AH00113", "core", Level::Notice),
     ("AH00114", "core", Level::Warn),
@@ -39,6 +39,7 @@ const LOGGED: [(&str, &str, Level); 32] = [
     ("AH02803", "macro", Level::Warn),
     ("AH02805", "macro", Level::Warn),
     ("AH02989", "macro", Level::Warn),
+    ("AH00549", "core", Level::Error),
     ("AH00554", "core", Level::Error),
     ("AH03491", "remoteip", Level::Notice),
 ];
@@ -81,7 +82,10 @@ pub fn warning(found: &Diagnostic, sources: &Sources, least: Level) -> Option<St
         "" | "AH00526" => found.message.clone(),
         code => format!("{code}: {}", found.message),
     };
-    let number = text.split(':').next().unwrap_or_default();
+    // The reason of a failed operation precedes the number.
+    let said =
+        if text.starts_with('(') { text.split_once(": ").map(|(_, said)| said) } else { None };
+    let number = said.unwrap_or(&text).split(':').next().unwrap_or_default();
     let known = LOGGED.iter().find(|(known, _, _)| *known == number);
     let known = known.map(|(_, module, level)| (*module, *level));
     let Some((module, level)) = known.or_else(|| at_restart(&text)) else { return Some(text) };

@@ -6,6 +6,8 @@ use conf::values::{VirtualHostAddress, VirtualHostName};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use rt::names::Unresolved;
+
 use crate::config::build::Build;
 use crate::config::core::CanonicalName;
 use crate::config::host::{Host, HostDraft};
@@ -21,6 +23,8 @@ pub struct Identity {
     pub port: u16,
     /// The scheme of `ServerName`.
     pub scheme: Option<String>,
+    /// The address that stands for the name, since it has none.
+    pub unresolved: Option<(IpAddr, Unresolved)>,
 }
 
 impl Identity {
@@ -29,7 +33,8 @@ impl Identity {
         let core = build.core_config(&draft.server);
         if let Some(own) = core.and_then(|core| core.server_name.0.as_ref()) {
             let (name, port) = (own.name.clone(), own.port.unwrap_or(0));
-            return Identity { name, port, scheme: own.scheme.clone() };
+            let scheme = own.scheme.clone();
+            return Identity { name, port, scheme, unresolved: None };
         }
         let Some(main) = main else {
             return Identity { name: local_name(), ..Identity::default() };
@@ -44,18 +49,18 @@ impl Identity {
             VirtualHostName::Name(_) => true,
             VirtualHostName::Any => false,
         });
+        let mut unresolved = None;
         let name = match all.first().filter(|_| is_certain).map(|address| &address.host) {
-            Some(VirtualHostName::Ip(ip)) => name_of(*ip),
+            // This takes a look-up.
+            Some(VirtualHostName::Ip(ip)) => rt::names::name_of(*ip).unwrap_or_else(|why| {
+                unresolved = Some((*ip, why));
+                ip.to_string().into_bytes()
+            }),
             Some(VirtualHostName::Name(name)) => name.to_ascii_lowercase().into_bytes(),
             _ => main.name.clone(),
         };
-        Identity { name, port, scheme: main.scheme.clone() }
+        Identity { name, port, scheme: main.scheme.clone(), unresolved }
     }
-}
-
-/// The name of an address, which takes a look-up; the address if it has none.
-fn name_of(ip: IpAddr) -> Vec<u8> {
-    rt::names::name_of(ip).unwrap_or_else(|_| ip.to_string().into_bytes())
 }
 
 /// The name of this machine: its host name if it is fully qualified, otherwise its address
