@@ -159,12 +159,12 @@ fn an_address_needs_no_resolver_and_the_system_knows_localhost() {
 fn names_are_bounded() {
     let known = Addresses::default();
     for number in 0..NAMES_MAX + 10 {
-        known.keep(&number.to_string(), Known { addresses: None, until: None });
+        known.keep(&number.to_string(), Known { addresses: Err(Unresolved::NoName), until: None });
     }
     assert_eq!(known.len(), 10);
     let past = Some(Instant::now());
     for number in 0..NAMES_MAX + 10 {
-        known.keep(&number.to_string(), Known { addresses: None, until: past });
+        known.keep(&number.to_string(), Known { addresses: Err(Unresolved::NoName), until: past });
     }
     assert!(known.len() <= NAMES_MAX);
 }
