@@ -143,25 +143,8 @@ impl Build {
             }
         }
         let failed = self.has_errors();
-        let server = (!failed).then(|| Server::assemble(&self));
-        if let Some(server) = &server {
-            self.warn_of_unresolved(server);
-        }
+        let server = (!failed).then(|| Server::assemble(&mut self));
         (server, self.diagnostics, self.sources)
-    }
-
-    /// Warns of hosts whose name would be that of an address which has none; the last one first,
-    /// as Apache does (`ap_fini_vhost_config`).
-    fn warn_of_unresolved(&mut self, server: &Server) {
-        for (host, draft) in server.hosts.iter().skip(1).zip(&self.hosts).rev() {
-            let Some((address, why)) = host.identity.unresolved else { continue };
-            let (number, reason) = (why.number(), why.text());
-            let text = format!(
-                "(EAI {number}){reason}: AH00549: Failed to resolve server name for {address} \
-                 (check DNS) -- or specify an explicit ServerName"
-            );
-            self.diagnostics.push(Diagnostic::warning(draft.span, "", text));
-        }
     }
 
     fn apply_main(&mut self, nodes: &[Node]) {

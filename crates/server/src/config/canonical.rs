@@ -2,15 +2,16 @@
 //!
 //! Source: `ap_get_server_name`, `ap_get_server_port`, `ap_construct_url` (server/core.c).
 
-use conf::values::{VirtualHostAddress, VirtualHostName};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use conf::Diagnostic;
+use conf::values::{VirtualHostAddress, VirtualHostName};
 use rt::names::Unresolved;
 
 use crate::config::build::Build;
 use crate::config::core::CanonicalName;
-use crate::config::host::{Host, HostDraft};
+use crate::config::host::{Host, HostDraft, Server};
 use crate::request::Request;
 use crate::request::variant_key::Inputs;
 
@@ -60,6 +61,20 @@ impl Identity {
             _ => main.name.clone(),
         };
         Identity { name, port, scheme: main.scheme.clone(), unresolved }
+    }
+}
+
+/// Warns of hosts whose name would be that of an address which has none; of the last one first, as
+/// Apache does (`ap_fini_vhost_config`).
+pub(crate) fn warn_of_unresolved(server: &Server, build: &mut Build) {
+    for (host, draft) in server.hosts.iter().skip(1).zip(&build.hosts).rev() {
+        let Some((address, why)) = host.identity.unresolved else { continue };
+        let (number, reason) = (why.number(), why.text());
+        let text = format!(
+            "(EAI {number}){reason}: AH00549: Failed to resolve server name for {address} (check \
+             DNS) -- or specify an explicit ServerName"
+        );
+        build.diagnostics.push(Diagnostic::warning(draft.span, "", text));
     }
 }
 

@@ -11,7 +11,7 @@ use wire::MethodRegistry;
 
 use crate::api::hooks::{DefinedProviders, HookDef, Phase};
 use crate::config::build::Build;
-use crate::config::canonical::Identity;
+use crate::config::canonical::{self, Identity};
 use crate::config::core::CoreServer;
 use crate::config::registry::{Registry, Slots};
 use crate::config::section::fresh_id;
@@ -174,8 +174,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Assembles the server of a finished build.
-    pub(crate) fn assemble(build: &Build) -> Server {
+    /// Assembles the server of a finished build, which gets warnings about its hosts.
+    pub(crate) fn assemble(build: &mut Build) -> Server {
+        let server = Server::of(build);
+        canonical::warn_of_unresolved(&server, build);
+        server
+    }
+
+    fn of(build: &Build) -> Server {
         let registry = build.registry.clone();
         let main = Identity::of(&build.main, None, build);
         let all = std::iter::once(&build.main).chain(&build.hosts).zip(0u32..);

@@ -36,9 +36,7 @@ pub(super) fn append(
             return true;
         }
         What::ClientAddress { .. } => {
-            if let Some(client) = about.client {
-                address(client.peer, out);
-            }
+            about.client.into_iter().for_each(|client| address(client.peer, out));
         }
         What::LocalAddress => {
             if let Some(client) = about.client {
@@ -57,10 +55,7 @@ pub(super) fn append(
         }
         What::SourceFile => {
             if let Some((file, line)) = entry.source {
-                // A module's own folder is more informative than its file.
-                let start = file.find("/mod_").or_else(|| file.rfind('/')).map_or(0, |at| at + 1);
-                let name = file.get(start..).unwrap_or(file);
-                let _ = write!(out, "{name}({line})");
+                source(file, line, out);
             }
         }
         What::KeepAlives => {
@@ -86,6 +81,13 @@ pub(super) fn append(
         What::ServerName => out.extend_from_slice(about.host.name()),
     }
     out.len() > before
+}
+
+fn source(file: &str, line: u32, out: &mut Vec<u8>) {
+    // A module's own folder is more informative than its file.
+    let start = file.find("/mod_").or_else(|| file.rfind('/')).map_or(0, |at| at + 1);
+    let name = file.get(start..).unwrap_or(file);
+    let _ = write!(out, "{name}({line})");
 }
 
 fn message(entry: &Entry<'_>, out: &mut Vec<u8>) {
