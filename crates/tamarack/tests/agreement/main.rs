@@ -50,6 +50,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_cgi/heads", "as above"),
     ("mod_cgi/running", "as above"),
     ("mod_cgi/script_log", "as above"),
+    ("mod_cgi/stderr_fields", "as above"),
     ("mod_cgid/access", "as above"),
     ("mod_data/lengths: A program", "as above"),
     ("mod_cgid/advisories", "as above"),
