@@ -1,4 +1,4 @@
-//! Users in memcached and Redis, which are killed, stopped and full while requests go on.
+//! Users in memcached and Redis, which are killed, stopped and full, and in a file.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use crate::services::{MEMCACHED, REDIS, Service, memcached, redis};
 use crate::site::Site;
 use crate::{ALICE, HASH, WRONG, assert_not_delayed, is_missing, log_in, shape};
 
-/// A site whose users are kept by `provider`.
-fn site(provider: &str, servers: &str, more: &str) -> Site {
-    let mut site = Site::new(&format!("kept-{provider}"));
+/// A site for the test `name` whose users are kept by `provider`.
+pub fn site(name: &str, provider: &str, servers: &str, more: &str) -> Site {
+    let mut site = Site::new(&format!("{name}-{provider}"));
     let socache = format!("socache_{provider}");
     let modules = shape("event", &["authn_file", "authn_socache", &socache]);
     let root = site.root.display().to_string();
@@ -29,15 +29,15 @@ fn site(provider: &str, servers: &str, more: &str) -> Site {
     site
 }
 
-fn add_user(site: &Site) {
+pub fn add_user(site: &Site) {
     site.write("users", &format!("alice:{HASH}\n"));
 }
 
-fn remove_user(site: &Site) {
+pub fn remove_user(site: &Site) {
     site.write("users", "bob:x\n");
 }
 
-fn users_are_kept(site: &Site) {
+pub fn users_are_kept(site: &Site) {
     assert_eq!(log_in(site, "/kept.html", ALICE), 200);
     remove_user(site);
     for _ in 0..10 {
@@ -87,7 +87,8 @@ fn users_in_memcached_survive_trouble() {
         return;
     }
     let service = memcached(free_port(), 64);
-    let site = site("memcache", &format!("127.0.0.1:{}", service.port), "MemcacheConnTTL 2s\n");
+    let site =
+        site("kept", "memcache", &format!("127.0.0.1:{}", service.port), "MemcacheConnTTL 2s\n");
     users_survive_trouble(&site, service, |port| memcached(port, 64));
 }
 
@@ -97,7 +98,7 @@ fn users_in_redis_survive_trouble() {
         return;
     }
     let service = redis(free_port(), "64mb");
-    let site = site("redis", &format!("127.0.0.1:{}", service.port), "RedisTimeout 1s\n");
+    let site = site("kept", "redis", &format!("127.0.0.1:{}", service.port), "RedisTimeout 1s\n");
     users_survive_trouble(&site, service, |port| redis(port, "64mb"));
 }
 
@@ -107,7 +108,7 @@ fn a_full_redis_costs_nothing_but_a_line() {
         return;
     }
     let service = redis(free_port(), "1");
-    let site = site("redis", &format!("127.0.0.1:{}", service.port), "");
+    let site = site("full", "redis", &format!("127.0.0.1:{}", service.port), "");
     for _ in 0..5 {
         assert_eq!(log_in(&site, "/kept.html", ALICE), 200);
     }

@@ -19,6 +19,7 @@ mod asked;
 mod caches;
 mod postgres;
 mod postgres_tls;
+mod trouble;
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -31,6 +31,8 @@ const UNPRIVILEGED: u32 = 65_534;
 pub struct Service {
     child: Child,
     pub port: u16,
+    /// The path of the program.
+    pub program: &'static str,
 }
 
 impl Drop for Service {
@@ -42,10 +44,10 @@ impl Drop for Service {
 }
 
 impl Service {
-    fn start(command: &mut Command, port: u16) -> Service {
+    fn start(program: &'static str, command: &mut Command, port: u16) -> Service {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
-        Service { child, port }
+        Service { child, port, program }
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -62,15 +64,24 @@ impl Service {
     }
 }
 
-/// Starts memcached on a port, with so much memory.
+/// Starts memcached on a port, with so much memory; what it has no room for is refused.
 pub fn memcached(port: u16, megabytes: u32) -> Service {
+    memcached_with(port, megabytes, &["-M"])
+}
+
+/// Like [`memcached`], but the oldest entries make room.
+pub fn evicting_memcached(port: u16, megabytes: u32) -> Service {
+    memcached_with(port, megabytes, &[])
+}
+
+fn memcached_with(port: u16, megabytes: u32, more: &[&str]) -> Service {
     let mut command = Command::new(MEMCACHED);
-    command.args(["-l", "127.0.0.1", "-U", "0", "-M", "-m", &megabytes.to_string()]);
+    command.args(["-l", "127.0.0.1", "-U", "0", "-m", &megabytes.to_string()]).args(more);
     command.args(["-p", &port.to_string()]);
     if is_root() {
         command.args(["-u", "daemon"]);
     }
-    Service::start(&mut command, port).wait_for_port()
+    Service::start(MEMCACHED, &mut command, port).wait_for_port()
 }
 
 /// Starts Redis on a port, without files, with so much memory.
@@ -79,7 +90,7 @@ pub fn redis(port: u16, memory: &str) -> Service {
     command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
     command.args(["--port", &port.to_string(), "--maxmemory", memory]);
     command.args(["--maxmemory-policy", "noeviction"]).current_dir("/");
-    Service::start(&mut command, port).wait_for_port()
+    Service::start(REDIS, &mut command, port).wait_for_port()
 }
 
 /// A cluster of PostgreSQL, in a folder of its own.
@@ -170,7 +181,7 @@ impl Cluster {
         for setting in settings {
             command.args(["-c", setting]);
         }
-        let service = Service::start(&mut command, self.port).wait_for_port();
+        let service = Service::start(POSTGRES, &mut command, self.port).wait_for_port();
         let end = Instant::now() + PATIENCE;
         while self.sql("SELECT 1").is_none_or(|found| found.trim() != "1") {
             assert!(Instant::now() < end, "PostgreSQL does not answer");
