@@ -54,13 +54,22 @@ impl Service {
         let _ = kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal);
     }
 
-    fn wait_for_port(self) -> Service {
+    fn wait_for_port(mut self) -> Service {
+        assert!(self.listens(), "the service has ended");
+        self
+    }
+
+    /// Whether it listens at last; otherwise it has ended.
+    fn listens(&mut self) -> bool {
         let end = Instant::now() + PATIENCE;
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             assert!(Instant::now() < end, "the service does not listen");
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
             sleep(Duration::from_millis(20));
         }
-        self
+        true
     }
 }
 
@@ -181,8 +190,16 @@ impl Cluster {
         for setting in settings {
             command.args(["-c", setting]);
         }
-        let service = Service::start(POSTGRES, &mut command, self.port).wait_for_port();
         let end = Instant::now() + PATIENCE;
+        // It refuses to start while processes of the one before, which was killed, still end.
+        let service = loop {
+            let mut service = Service::start(POSTGRES, &mut command, self.port);
+            if service.listens() {
+                break service;
+            }
+            assert!(Instant::now() < end, "PostgreSQL does not start");
+            sleep(Duration::from_millis(50));
+        };
         while self.sql("SELECT 1").is_none_or(|found| found.trim() != "1") {
             assert!(Instant::now() < end, "PostgreSQL does not answer");
             sleep(Duration::from_millis(50));
