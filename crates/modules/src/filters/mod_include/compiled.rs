@@ -13,7 +13,7 @@ use server::request::Request;
 
 use super::Include;
 use super::config::Tags;
-use super::legacy::{self, Invalid, Node};
+use super::legacy::{self, Invalid, Node, Patterns};
 use super::parse::{Element, Piece, parse};
 
 /// A parsed page.
@@ -73,6 +73,7 @@ impl Compiled {
     /// Parses a page; without a registry its conditions are those of Apache 2.2.
     fn new(tags: &Tags, source: Bytes, registry: Option<&Registry>) -> Compiled {
         let pieces = parse(tags, &source);
+        let patterns = Patterns::new();
         let condition = |(at, piece): (usize, &Piece)| {
             let Piece::Element(element) = piece else { return None };
             let condition = condition_of(element)?;
@@ -80,7 +81,7 @@ impl Compiled {
                 at,
                 match registry {
                     Some(registry) => Condition::Expr(parse_condition(registry, condition)),
-                    None => Condition::Legacy(legacy::parse(condition)),
+                    None => Condition::Legacy(legacy::parse(condition, &patterns)),
                 },
             ))
         };

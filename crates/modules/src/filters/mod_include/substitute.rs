@@ -26,34 +26,85 @@ impl Page<'_> {
     /// `text` with its variables replaced.
     pub fn substitute(&mut self, text: &[u8], unset: Unset) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find_byteset(b"\\$") {
-            let (before, special) = rest.split_at(at);
-            out.extend_from_slice(before);
-            if special.starts_with(b"\\") {
-                let is_dollar = special.get(1) == Some(&b'$');
-                out.push(if is_dollar { b'$' } else { b'\\' });
-                rest = special.get(1 + usize::from(is_dollar)..).unwrap_or_default();
-                continue;
-            }
-            let Some(reference) = Reference::at(special) else {
-                let (name, file) =
-                    (Verbatim::new(special.get(2..).unwrap_or_default()), self.file());
-                let text = format_args!("Missing '}}' on variable \"{name}\" in {file}");
-                self.log(Level::Error, 1331, text);
-                return out;
-            };
-            rest = special.get(reference.length..).unwrap_or_default();
-            if reference.name.is_empty() {
-                out.push(b'$');
-            } else if let Some(value) = self.variable(reference.name) {
-                out.extend_from_slice(&value);
-            } else if unset == Unset::Left {
-                out.extend_from_slice(reference.left);
+        for part in Parts(text) {
+            match part {
+                Part::Text(text) => out.extend_from_slice(text),
+                Part::Variable(reference) => {
+                    if let Some(value) = self.variable(reference.name) {
+                        out.extend_from_slice(&value);
+                    } else if unset == Unset::Left {
+                        out.extend_from_slice(reference.left);
+                    }
+                }
+                Part::Unclosed(name) => {
+                    let (name, file) = (Verbatim::new(name), self.file());
+                    let text = format_args!("Missing '}}' on variable \"{name}\" in {file}");
+                    self.log(Level::Error, 1331, text);
+                    return out;
+                }
             }
         }
-        out.extend_from_slice(rest);
         out
+    }
+}
+
+/// What `text` is replaced with in every page; `None` if it has variables.
+pub fn literal(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    for part in Parts(text) {
+        let Part::Text(text) = part else { return None };
+        out.extend_from_slice(text);
+    }
+    Some(out)
+}
+
+/// The parts of a text.
+struct Parts<'t>(&'t [u8]);
+
+/// A part of a text.
+enum Part<'t> {
+    /// Text that stays.
+    Text(&'t [u8]),
+    /// A variable.
+    Variable(Reference<'t>),
+    /// A variable whose brace is not closed, which is the last part.
+    Unclosed(&'t [u8]),
+}
+
+impl<'t> Parts<'t> {
+    fn take(&mut self, length: usize) -> &'t [u8] {
+        let (taken, rest) = self.0.split_at_checked(length).unwrap_or((self.0, b""));
+        self.0 = rest;
+        taken
+    }
+}
+
+impl<'t> Iterator for Parts<'t> {
+    type Item = Part<'t>;
+
+    fn next(&mut self) -> Option<Part<'t>> {
+        match self.0.find_byteset(b"\\$") {
+            Some(0) => {}
+            at => {
+                let text = self.take(at.unwrap_or(self.0.len()));
+                return (!text.is_empty()).then_some(Part::Text(text));
+            }
+        }
+        if self.0.starts_with(b"\\") {
+            if self.0.get(1) == Some(&b'$') {
+                self.take(1);
+            }
+            return Some(Part::Text(self.take(1)));
+        }
+        let Some(reference) = Reference::at(self.0) else {
+            let all = self.take(self.0.len());
+            return Some(Part::Unclosed(all.get(2..).unwrap_or_default()));
+        };
+        let text = self.take(reference.length);
+        Some(match reference.name {
+            b"" => Part::Text(text),
+            _ => Part::Variable(reference),
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use server::{matching, subrequest};
 use wire::Method;
 
 use super::super::page::Page;
+use super::pattern::compile;
 use super::token::Comparison;
 use super::tree::Node;
 use super::{Invalid, Kind};
@@ -80,8 +81,13 @@ impl Evaluation<'_, '_> {
     ) -> Result<bool, Invalid> {
         if let Some(Node::Pattern(pattern)) = right {
             let left = self.page.substituted(left);
-            let pattern = self.page.substituted(pattern);
-            let matched = self.matches(&left, &pattern).await;
+            let matched = match &pattern.kept {
+                Some(kept) => self.matches(&left, &kept.text, kept.regex.as_ref()).await,
+                None => {
+                    let text = self.page.substituted(&pattern.text);
+                    self.matches(&left, &text, compile(&text).ok().as_ref()).await
+                }
+            };
             self.patterns = self.patterns.saturating_sub(1);
             return Ok(matched == (how == Comparison::Equal));
         }
@@ -103,9 +109,9 @@ impl Evaluation<'_, '_> {
     /// Whether a pattern matches; one that is invalid counts as a match.
     ///
     /// Source: `re_check`
-    async fn matches(&mut self, subject: &[u8], pattern: &[u8]) -> bool {
+    async fn matches(&mut self, subject: &[u8], pattern: &[u8], regex: Option<&Regex>) -> bool {
         let page = &mut *self.page;
-        let Ok(regex) = Regex::new(pattern, pcre::Flags::default()) else {
+        let Some(regex) = regex else {
             let shown = Verbatim::new(pattern);
             let text = format_args!("unable to compile pattern \"{shown}\"");
             page.log(Level::Error, 2667, text);
@@ -113,7 +119,7 @@ impl Evaluation<'_, '_> {
         };
         let mut captures = Captures::new();
         let matched = loop {
-            match page.request.matches(&regex, subject, Some(&mut captures)) {
+            match page.request.matches(regex, subject, Some(&mut captures)) {
                 Ok(matched) => break matched,
                 Err(pcre::Later) => matching::decide(&mut page.request).await,
             }

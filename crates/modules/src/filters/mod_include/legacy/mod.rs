@@ -3,6 +3,7 @@
 //! Source: `parse_expr`
 
 mod evaluate;
+mod pattern;
 mod token;
 mod tree;
 
@@ -11,6 +12,7 @@ use server::log::Level;
 
 use super::page::Page;
 
+pub(super) use pattern::Patterns;
 pub(super) use tree::{Node, parse};
 
 /// Why a condition has no value: a message.

@@ -5,16 +5,17 @@
 
 use std::iter::Peekable;
 
+use super::pattern::{Pattern, Patterns};
 use super::token::{Comparison, Token, Tokens};
 use super::{Invalid, Kind};
 
 /// A part of a condition. A part that is absent is `None`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Node {
     /// A text: true unless it is empty.
     Text(Vec<u8>),
     /// A pattern.
-    Pattern(Vec<u8>),
+    Pattern(Pattern),
     /// `!`
     Not(Option<Box<Node>>),
     /// `-A`
@@ -42,12 +43,13 @@ const NESTING_MAX: usize = 100;
 /// A part that is out of place.
 const MISPLACED: Invalid = Invalid::expression(3188);
 
-/// Parses a condition; `None` if it is empty.
+/// Parses a condition of a page that has `patterns`; `None` if it is empty.
 ///
 /// # Errors
 /// A part is out of place.
-pub fn parse(condition: &[u8]) -> Result<Option<Box<Node>>, Invalid> {
-    let mut parser = Parser { tokens: Tokens::new(condition).peekable(), depth: 0, open: 0 };
+pub fn parse(condition: &[u8], patterns: &Patterns) -> Result<Option<Box<Node>>, Invalid> {
+    let tokens = Tokens::new(condition).peekable();
+    let mut parser = Parser { tokens, patterns, depth: 0, open: 0 };
     if !matches!(
         parser.tokens.peek(),
         None | Some(Token::Text(_) | Token::Not | Token::Access | Token::Open)
@@ -64,6 +66,7 @@ pub fn parse(condition: &[u8]) -> Result<Option<Box<Node>>, Invalid> {
 
 struct Parser<'c> {
     tokens: Peekable<Tokens<'c>>,
+    patterns: &'c Patterns,
     depth: usize,
     /// The number of open parentheses.
     open: usize,
@@ -168,7 +171,7 @@ impl Parser<'_> {
                 let Some(Token::Pattern(pattern)) = self.tokens.next() else {
                     return Err(MISPLACED);
                 };
-                Some(Box::new(Node::Pattern(pattern)))
+                Some(Box::new(Node::Pattern(self.patterns.pattern(pattern))))
             }
             _ => self.inner()?,
         };
