@@ -45,6 +45,7 @@ mod http2_push;
 mod http2_records;
 mod http2_timeouts;
 mod http2_tunnels;
+mod http2_turns;
 mod http2_upgrade;
 mod identity;
 mod idle;

@@ -129,6 +129,11 @@ impl Connection {
         write_long(&block, head, out);
     }
 
+    /// The bytes of bodies that may be sent on all streams now.
+    pub fn connection_window(&self) -> usize {
+        self.send_window.available()
+    }
+
     /// The bytes of a body that may be sent on this stream now; `None` if it takes none any more.
     pub fn window(&self, stream: StreamId) -> Option<usize> {
         let at = self.streams.binary_search_by_key(&stream, |stream| stream.id).ok()?;

@@ -13,6 +13,7 @@ mod respond;
 mod session;
 mod stream;
 mod tunnel;
+mod turns;
 mod upgrade;
 
 pub(super) use push::{accept_pushes, pushes};

@@ -91,6 +91,7 @@ pub(in crate::connection) async fn run(
         is_broken: Cell::new(false),
         responses: Cell::new(0),
         share: Cell::new(OUTPUT_BYTES),
+        passes_over: Cell::new(false),
         held: Cell::new(0),
         openings: Cell::new(0),
         promised: RefCell::default(),
@@ -325,7 +326,7 @@ impl Session {
                 protocol.output.clear();
                 self.sent = 0;
                 drop(protocol);
-                self.awaits_output |= had_output && self.shared.wake_writers();
+                self.awaits_output |= self.shared.output_is_sent(had_output, cx);
                 // Records of TLS may still wait for the socket.
                 return match stream.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use rt::{Deadline, Sleep};
 use server::connection_info::ConnectionInfo;
@@ -23,13 +23,6 @@ use crate::service::Service;
 
 /// Bytes that wait to be sent, beyond which no response adds any.
 pub(super) const OUTPUT_BYTES: usize = 64 * 1024;
-
-/// The least that a response adds in its turn.
-const SHARE_BYTES_MIN: usize = 4096;
-
-/// The most that a response adds in its turn that shares with no other: what is left keeps the less
-/// urgent ones alive.
-const ALONE_BYTES: usize = OUTPUT_BYTES - 2 * SHARE_BYTES_MIN;
 
 /// Bytes of bodies that a connection holds before there is room for them.
 pub(super) const HELD_BYTES: usize = 64 * 1024;
@@ -56,6 +49,8 @@ pub(super) struct Shared {
     pub responses: Cell<u32>,
     /// Bytes that each response may add until the output is sent, if it shares its level.
     pub share: Cell<usize>,
+    /// Whether responses were woken, and others not, because there may be no room left for them.
+    pub passes_over: Cell<bool>,
     /// Bytes of bodies that are made, although the client has no room for them.
     pub held: Cell<usize>,
     /// How often there was room for bodies of requests again.
@@ -128,25 +123,6 @@ impl Shared {
     pub fn stream(&self, id: StreamId) -> Option<Rc<Stream>> {
         self.streams.borrow().iter().find(|stream| stream.id == id).cloned()
     }
-
-    /// Wakes the responses that wait until more can be sent: the most urgent ones first, and of
-    /// these those that could add nothing. Whether there are any.
-    pub fn wake_writers(&self) -> bool {
-        let mut streams = self.streams.borrow_mut();
-        streams.sort_by_key(|stream| {
-            let Priority { urgency, is_incremental } = stream.priority.get();
-            // One after another, as they were requested, unless they share.
-            let turn = if is_incremental { u32::from(stream.granted.get() > 0) } else { stream.id };
-            (urgency, is_incremental, turn)
-        });
-        let waiting = streams.iter().filter(|stream| stream.writer.borrow().is_some()).count();
-        self.share.set((OUTPUT_BYTES / waiting.max(1)).max(SHARE_BYTES_MIN));
-        for stream in streams.iter() {
-            stream.granted.set(0);
-            stream.wake_writer();
-        }
-        waiting > 0
-    }
 }
 
 /// The end of a request's body.
@@ -183,7 +159,7 @@ pub(super) struct Stream {
     /// Whether the client has reset it.
     pub is_reset: Cell<bool>,
     /// Bytes that it has added since the output was sent last.
-    granted: Cell<usize>,
+    pub granted: Cell<usize>,
     /// Bytes received for it.
     pub received: Cell<u64>,
     /// Bytes of frames sent for it.
@@ -277,28 +253,6 @@ impl Stream {
         outcome
     }
 
-    /// The bytes of the response that may be added now.
-    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.is_reset.get() || self.shared.is_broken.get() {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
-        }
-        let share = match self.priority.get().is_incremental {
-            true => self.shared.share.get(),
-            false => ALONE_BYTES,
-        };
-        let share = share.saturating_sub(self.granted.get());
-        let protocol = self.shared.protocol.borrow();
-        let Some(window) = protocol.window(self.id) else {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
-        };
-        let room = OUTPUT_BYTES.saturating_sub(protocol.output.len()).min(share).min(window);
-        if room > 0 {
-            return Poll::Ready(Ok(room));
-        }
-        self.writer.replace(Some(cx.waker().clone()));
-        Poll::Pending
-    }
-
     /// Waits for room, at most until the client has taken nothing for the time that a request
     /// waits.
     pub async fn room(&self) -> io::Result<usize> {
@@ -333,6 +287,9 @@ impl Stream {
         let is_last = ends && piece.len() == bytes.len();
         let sent = self.send(|protocol| protocol.send_data(self.id, piece, is_last));
         self.granted.set(self.granted.get() + sent);
+        if is_last {
+            self.shared.leaves_room();
+        }
         sent
     }
 }

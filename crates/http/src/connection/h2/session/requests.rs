@@ -51,12 +51,11 @@ impl Session {
                     stream.break_off();
                 }
             }
-            Event::Window { stream: 0 } => {
-                self.shared.wake_writers();
-            }
+            // All may add more; they are woken when there is no output.
+            Event::Window { stream: 0 } => self.shared.passes_over.set(true),
             Event::Window { stream: id } => {
                 if let Some(stream) = self.shared.stream(id) {
-                    stream.wake_writer();
+                    stream.has_window();
                 }
             }
             Event::Priority { stream: id, priority } => {
