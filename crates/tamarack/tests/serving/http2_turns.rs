@@ -1,5 +1,7 @@
 //! Whose turn it is to send, of many responses on a connection.
 
+use std::time::{Duration, Instant};
+
 use crate::http2::{
     DATA, GET_BIG, Http2, PROTOCOLS, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, literal,
 };
@@ -12,9 +14,9 @@ const BYTES: usize = 300_000;
 /// `SETTINGS_INITIAL_WINDOW_SIZE`: streams have room for whole responses.
 const WINDOWS: &[u8] = &[0, 4, 0, 16, 0, 0];
 
-fn turns(name: &str) -> Site {
+fn turns(name: &str, configuration: &str) -> Site {
     let http2 = "LoadModule http2_module modules/mod_http2.so";
-    let site = site(name, "event", &format!("{http2}\n{PROTOCOLS}"));
+    let site = site(name, "event", &format!("{http2}\n{PROTOCOLS}{configuration}"));
     let waits = format!(
         "#!/bin/sh\nprintf 'Status: 200\\n\\n'\nhead -c {BYTES} /dev/zero\n\
          while [ ! -e \"$DOCUMENT_ROOT/goes-on\" ]; do sleep 0.1; done\necho end\n"
@@ -41,10 +43,37 @@ fn data(http2: &mut Http2) -> (u32, usize, bool) {
     }
 }
 
+/// While a client takes responses one after another, those whose turn has not come wait.
+#[test]
+fn responses_wait_for_their_turn() {
+    let site = turns("h2-turns-wait", "H2StreamTimeout 2\n");
+    let mut http2 = Http2::with_settings(&site, WINDOWS);
+    let one_by_one = [GET_BIG, &literal("priority", "u=3")].concat();
+    let requested = [1, 3, 5, 7, 9, 11, 13, 15];
+    for stream in requested {
+        http2.request(stream, &one_by_one).unwrap();
+    }
+    let (mut ended, mut granted, mut came) = (Vec::new(), 0, 0);
+    let began = Instant::now();
+    while ended.len() < requested.len() {
+        // Longer than a stream waits, in all.
+        std::thread::sleep(Duration::from_millis(200));
+        grant(&mut http2, 100_000);
+        granted += 100_000;
+        while came < granted && ended.len() < requested.len() {
+            let (stream, bytes, ends) = data(&mut http2);
+            came += bytes;
+            ended.extend(ends.then_some(stream));
+        }
+    }
+    assert_eq!(ended, requested);
+    assert!(began.elapsed() > Duration::from_secs(2));
+}
+
 /// Responses of the same priority that may be sent side by side get the same.
 #[test]
 fn responses_share_the_connection() {
-    let site = turns("h2-turns-share");
+    let site = turns("h2-turns-share", "");
     let mut http2 = Http2::with_settings(&site, &[0, 4, 0, 0, 0, 0]);
     let requested = 32;
     for at in 0..requested {
@@ -69,7 +98,7 @@ fn responses_share_the_connection() {
 /// Responses that come first, and have nothing to send, do not delay others.
 #[test]
 fn a_response_that_waits_for_a_program_leaves_its_room() {
-    let site = turns("h2-turns-program");
+    let site = turns("h2-turns-program", "");
     for priority in ["u=3", "u=3, i"] {
         let mut http2 = Http2::with_settings(&site, WINDOWS);
         let waits = [

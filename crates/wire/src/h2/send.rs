@@ -136,9 +136,14 @@ impl Connection {
 
     /// The bytes of a body that may be sent on this stream now; `None` if it takes none any more.
     pub fn window(&self, stream: StreamId) -> Option<usize> {
+        self.stream_window(stream).map(|window| window.min(self.connection_window()))
+    }
+
+    /// The same, as if all others were silent.
+    pub fn stream_window(&self, stream: StreamId) -> Option<usize> {
         let at = self.streams.binary_search_by_key(&stream, |stream| stream.id).ok()?;
         let stream = self.streams.get(at).filter(|stream| stream.may_send())?;
-        Some(stream.send_window.available().min(self.send_window.available()))
+        Some(stream.send_window.available())
     }
 
     /// Appends as much of a response's body as the windows allow, and returns how much that is.

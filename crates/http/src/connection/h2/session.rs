@@ -92,6 +92,7 @@ pub(in crate::connection) async fn run(
         responses: Cell::new(0),
         share: Cell::new(OUTPUT_BYTES),
         passes_over: Cell::new(false),
+        added: Cell::new(0),
         held: Cell::new(0),
         openings: Cell::new(0),
         promised: RefCell::default(),

@@ -51,6 +51,8 @@ pub(super) struct Shared {
     pub share: Cell<usize>,
     /// Whether responses were woken, and others not, because there may be no room left for them.
     pub passes_over: Cell<bool>,
+    /// Bytes of bodies that were added to the output.
+    pub added: Cell<u64>,
     /// Bytes of bodies that are made, although the client has no room for them.
     pub held: Cell<usize>,
     /// How often there was room for bodies of requests again.
@@ -254,19 +256,24 @@ impl Stream {
     }
 
     /// Waits for room, at most until the client has taken nothing for the time that a request
-    /// waits.
+    /// waits: nothing of this response or, while others have their turn, of them.
     pub async fn room(&self) -> io::Result<usize> {
         let mut sleep: Option<std::pin::Pin<Box<Sleep>>> = None;
+        let mut added = self.shared.added.get();
         std::future::poll_fn(|cx| {
             let room = self.poll_room(cx);
             if room.is_ready() {
                 return room;
             }
             let sleep = sleep.get_or_insert_with(|| Box::pin(self.sleep()));
-            match sleep.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-                Poll::Pending => Poll::Pending,
+            while sleep.as_mut().poll(cx).is_ready() {
+                let before = std::mem::replace(&mut added, self.shared.added.get());
+                if before == added || !self.waits_for_turn() {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                sleep.as_mut().reset(self.deadline());
             }
+            Poll::Pending
         })
         .await
     }
@@ -287,6 +294,7 @@ impl Stream {
         let is_last = ends && piece.len() == bytes.len();
         let sent = self.send(|protocol| protocol.send_data(self.id, piece, is_last));
         self.granted.set(self.granted.get() + sent);
+        self.shared.added.set(self.shared.added.get().wrapping_add(sent as u64));
         if is_last {
             self.shared.leaves_room();
         }

@@ -104,6 +104,11 @@ impl Stream {
         self.wanted(protocol).map(|wanted| wanted.min(output))
     }
 
+    /// Whether the client has room for the response, were it not for others.
+    pub fn waits_for_turn(&self) -> bool {
+        self.shared.protocol.borrow().stream_window(self.id).is_some_and(|window| window > 0)
+    }
+
     /// The client has room for more of the response.
     pub fn has_window(&self) {
         // If it is not its turn yet, it is woken then.
