@@ -44,13 +44,11 @@ impl Templates {
         if let Some((known, object)) = self.texts.get(place)
             && known == text
         {
-            // SAFETY: as the caller promises.
-            return Some(unsafe { Ref::share(object.as_ptr()) });
+            return Some(object.clone());
         }
-        // SAFETY: as above.
+        // SAFETY: as the caller promises.
         let object = unsafe { latin1(text)? };
-        // SAFETY: as above.
-        let entry = (text.to_vec(), unsafe { Ref::share(object.as_ptr()) });
+        let entry = (text.to_vec(), object.clone());
         if let Some(known) = self.texts.get_mut(place) {
             *known = entry;
         } else if place == self.texts.len() {

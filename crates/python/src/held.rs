@@ -46,18 +46,16 @@ pub(crate) unsafe fn make_type<T>(
     unsafe { py::PyType_FromSpec(&raw mut spec) }
 }
 
-/// Makes an object; null with an error of Python.
+/// Makes an object; `None` with an error of Python.
 ///
 /// # Safety
 /// With the lock of Python, and a type that [`make_type`] has made for `T`.
-pub(crate) unsafe fn make<T>(kind: *mut py::PyTypeObject, value: T) -> *mut py::PyObject {
+pub(crate) unsafe fn make<T>(kind: *mut py::PyTypeObject, value: T) -> Option<Ref> {
     // SAFETY: as the caller promises; the object has room for the pointer.
     unsafe {
-        let object = py::PyType_GenericAlloc(kind, 0);
-        if !object.is_null() {
-            (*object.cast::<Held<T>>()).value = Box::into_raw(Box::new(value));
-        }
-        object
+        let object = Ref::own(py::PyType_GenericAlloc(kind, 0))?;
+        (*object.as_ptr().cast::<Held<T>>()).value = Box::into_raw(Box::new(value));
+        Some(object)
     }
 }
 
@@ -84,13 +82,34 @@ unsafe extern "C" fn drop_held<T>(object: *mut py::PyObject) {
     }
 }
 
-/// Runs the body of a function that Python calls: a panic is an error of this module, which must
-/// not end the process with the requests of its other threads.
-pub(crate) fn caught(body: impl FnOnce() -> *mut py::PyObject) -> *mut py::PyObject {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+/// Runs the body of a function that Python calls; `None` is an error of Python. A panic is an error
+/// of this module, which must not end the process with the requests of its other threads.
+pub(crate) fn caught(body: impl FnOnce() -> Option<Ref>) -> *mut py::PyObject {
+    let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         // SAFETY: Python calls with its lock, which nothing here gives up for good.
         unsafe { py::PyErr_SetString(py::PyExc_SystemError, c"a bug of _tamarack_wsgi".as_ptr()) };
-        ptr::null_mut()
+        None
+    });
+    outcome.map_or(ptr::null_mut(), Ref::into_ptr)
+}
+
+/// Runs the body of a method with `N` arguments, as [`caught`] does. Another number of them is an
+/// error with the text `usage`.
+///
+/// # Safety
+/// Python calls the method with its lock, an object that [`make`] has made with a `T`, and as many
+/// arguments as counted, all of which its caller keeps.
+pub(crate) unsafe fn called<'a, T: 'a, const N: usize>(
+    (this, args, count): (*mut py::PyObject, *mut *mut py::PyObject, py::Py_ssize_t),
+    usage: &CStr,
+    body: impl FnOnce(&'a T, [*mut py::PyObject; N]) -> Option<Ref>,
+) -> *mut py::PyObject {
+    // SAFETY: as the caller promises.
+    caught(|| unsafe {
+        if count.cast_unsigned() != N {
+            return os_error(usage);
+        }
+        body(get::<T>(this), std::array::from_fn(|at| *args.add(at)))
     })
 }
 
@@ -138,6 +157,13 @@ impl Ref {
     }
 }
 
+impl Clone for Ref {
+    fn clone(&self) -> Ref {
+        // SAFETY: owned, and everything here is cloned under the lock of Python.
+        unsafe { Ref::share(self.0) }
+    }
+}
+
 impl Drop for Ref {
     fn drop(&mut self) {
         // SAFETY: owned, and everything here is dropped under the lock of Python.
@@ -155,34 +181,88 @@ pub(crate) unsafe fn latin1(text: &[u8]) -> Option<Ref> {
     unsafe { Ref::own(py::PyUnicode_DecodeLatin1(text.as_ptr().cast(), len, ptr::null())) }
 }
 
-/// An integer argument.
+/// A tuple; `None` if one of its items is.
 ///
 /// # Safety
-/// With the lock of Python; the arguments are those of a call.
-pub(crate) unsafe fn number(args: *mut *mut py::PyObject, at: usize) -> Option<i64> {
-    // SAFETY: as the caller promises, there is one.
-    let number = unsafe { py::PyLong_AsLongLong(*args.add(at)) };
+/// With the lock of Python.
+pub(crate) unsafe fn tuple(items: impl ExactSizeIterator<Item = Option<Ref>>) -> Option<Ref> {
+    // SAFETY: as the caller promises. What is put into the tuple is given to it.
+    unsafe {
+        let tuple = Ref::own(py::PyTuple_New(items.len().cast_signed()))?;
+        for (place, item) in (0..).zip(items) {
+            if py::PyTuple_SetItem(tuple.as_ptr(), place, item?.into_ptr()) < 0 {
+                return None;
+            }
+        }
+        Some(tuple)
+    }
+}
+
+/// An attribute of an object.
+///
+/// # Safety
+/// With the lock of Python; the object lives.
+pub(crate) unsafe fn attribute(object: *mut py::PyObject, name: &CStr) -> Option<Ref> {
+    // SAFETY: as the caller promises.
+    unsafe { Ref::own(py::PyObject_GetAttrString(object, name.as_ptr())) }
+}
+
+/// What an object returns that is called with up to two arguments, of which further ones are null.
+///
+/// # Safety
+/// With the lock of Python; the objects live.
+pub(crate) unsafe fn call(
+    object: *mut py::PyObject,
+    [first, second]: [*mut py::PyObject; 2],
+) -> Option<Ref> {
+    let nothing = ptr::null_mut::<py::PyObject>();
+    // SAFETY: as the caller promises.
+    unsafe { Ref::own(py::PyObject_CallFunctionObjArgs(object, first, second, nothing)) }
+}
+
+/// An integer.
+///
+/// # Safety
+/// With the lock of Python; the object lives.
+pub(crate) unsafe fn number(object: *mut py::PyObject) -> Option<i64> {
+    // SAFETY: as the caller promises.
+    let number = unsafe { py::PyLong_AsLongLong(object) };
     // SAFETY: with the lock.
     (number != -1 || unsafe { py::PyErr_Occurred() }.is_null()).then_some(number)
 }
 
-/// Raises an `OSError`; returns null.
+/// The bytes of a bytes object; `None` with an error of Python.
+///
+/// # Safety
+/// With the lock of Python, and as long as the object lives.
+pub(crate) unsafe fn bytes_of<'a>(object: *mut py::PyObject) -> Option<&'a [u8]> {
+    let (mut start, mut len) = (ptr::null_mut(), 0);
+    // SAFETY: as the caller promises.
+    unsafe {
+        if py::PyBytes_AsStringAndSize(object, &raw mut start, &raw mut len) < 0 {
+            return None;
+        }
+        Some(std::slice::from_raw_parts(start.cast::<u8>(), len.cast_unsigned()))
+    }
+}
+
+/// Raises an `OSError`.
 ///
 /// # Safety
 /// With the lock of Python.
-pub(crate) unsafe fn os_error(text: &CStr) -> *mut py::PyObject {
+pub(crate) unsafe fn os_error(text: &CStr) -> Option<Ref> {
     // SAFETY: with the lock.
     unsafe { py::PyErr_SetString(py::PyExc_OSError, text.as_ptr()) };
-    ptr::null_mut()
+    None
 }
 
 /// None.
 ///
 /// # Safety
 /// With the lock of Python.
-pub(crate) unsafe fn none() -> *mut py::PyObject {
+pub(crate) unsafe fn none() -> Option<Ref> {
     // SAFETY: with the lock.
-    unsafe { Ref::share(py::Py_None()).into_ptr() }
+    Some(unsafe { Ref::share(py::Py_None()) })
 }
 
 /// Runs something without the lock of Python.

@@ -10,7 +10,9 @@ use pyo3_ffi as py;
 use wsgi::State;
 
 use crate::environ::Templates;
-use crate::held::{Ref, caught, get, make, make_type, method, none, number, os_error, unlocked};
+use crate::held::{
+    Ref, bytes_of, called, make, make_type, method, none, number, os_error, tuple, unlocked,
+};
 use crate::response;
 use crate::ring::Shared;
 
@@ -169,10 +171,9 @@ impl Request {
         }
     }
 
-    /// The head: its texts, the time, and the environ. Null with an error of Python.
-    unsafe fn head(&self) -> *mut py::PyObject {
-        // SAFETY: with the lock of Python, as the caller promises. What is put into the tuple is
-        // given to it.
+    /// The head: its texts, the time, and the environ; None if the client has gone.
+    unsafe fn head(&self) -> Option<Ref> {
+        // SAFETY: with the lock of Python, as the caller promises.
         unsafe {
             if !self.fill(4) {
                 return none();
@@ -191,36 +192,25 @@ impl Request {
     }
 
     /// The same of the text of a head.
-    unsafe fn parsed(&self, head: &[u8], templates: &mut Templates) -> *mut py::PyObject {
-        // SAFETY: as above.
-        unsafe {
-            let mut left = head;
-            let Some(tuple) = Ref::own(py::PyTuple_New(TEXTS.cast_signed() + 1)) else {
-                return ptr::null_mut();
-            };
-            for place in 0..TEXTS {
+    unsafe fn parsed(&self, head: &[u8], templates: &mut Templates) -> Option<Ref> {
+        let mut left = head;
+        let items = (0..TEXTS + 1).map(|place| {
+            // SAFETY: as above.
+            unsafe {
+                if place == TEXTS {
+                    return templates.environ(left, self.shared.constants().as_ref());
+                }
                 let end = left.iter().position(|byte| *byte == 0).unwrap_or(left.len());
                 let text = left.get(..end).unwrap_or_default();
                 left = left.get(end + 1..).unwrap_or_default();
-                let item = match place {
+                match place {
                     RECEIVED => Ref::own(py::PyFloat_FromDouble(seconds(text))),
                     place => templates.text(place, text),
-                };
-                let Some(item) = item else { return ptr::null_mut() };
-                if py::PyTuple_SetItem(tuple.as_ptr(), place.cast_signed(), item.into_ptr()) < 0 {
-                    return ptr::null_mut();
                 }
             }
-            let constants = self.shared.constants();
-            let Some(environ) = templates.environ(left, constants.as_ref()) else {
-                return ptr::null_mut();
-            };
-            let place = TEXTS.cast_signed();
-            if py::PyTuple_SetItem(tuple.as_ptr(), place, environ.into_ptr()) < 0 {
-                return ptr::null_mut();
-            }
-            tuple.into_ptr()
-        }
+        });
+        // SAFETY: as above.
+        unsafe { tuple(items) }
     }
 }
 
@@ -259,7 +249,7 @@ pub(crate) unsafe fn prepare() -> bool {
 ///
 /// # Safety
 /// With the lock of Python, after [`prepare`].
-pub(crate) unsafe fn make_object(request: Request) -> *mut py::PyObject {
+pub(crate) unsafe fn make_object(request: Request) -> Option<Ref> {
     // SAFETY: as the caller promises.
     unsafe { make(KIND.load(Ordering::Relaxed), request) }
 }
@@ -267,11 +257,11 @@ pub(crate) unsafe fn make_object(request: Request) -> *mut py::PyObject {
 /// `head()`: a tuple, or None if the client has gone.
 unsafe extern "C" fn head(
     this: *mut py::PyObject,
-    _: *mut *mut py::PyObject,
-    _: py::Py_ssize_t,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    // SAFETY: Python calls it with its lock and an object of this type, which the caller keeps.
-    caught(|| unsafe { get::<Request>(this).head() })
+    // SAFETY: as `called` needs it, and so are those below; the body has the lock.
+    unsafe { called((this, args, count), c"head()", |request: &Request, []| request.head()) }
 }
 
 /// `read_exactly(buffer, count)`: at least `count` bytes, the first of which are in `buffer`; None
@@ -281,21 +271,20 @@ unsafe extern "C" fn read_exactly(
     args: *mut *mut py::PyObject,
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    // SAFETY: as above; there are as many arguments as counted.
-    caught(|| unsafe {
-        if count != 2 {
-            return os_error(c"read_exactly(buffer, count)");
-        }
-        let request = get::<Request>(this);
-        let Some(buffer) = bytes_of(*args) else { return ptr::null_mut() };
-        let Some(count) = number(args, 1) else { return ptr::null_mut() };
-        let count = usize::try_from(count).unwrap_or(0);
-        if !request.fill(count.saturating_sub(buffer.len())) {
-            return none();
-        }
-        let all = [buffer, &request.taken(usize::MAX)].concat();
-        py::PyBytes_FromStringAndSize(all.as_ptr().cast(), all.len().cast_signed())
-    })
+    let usage = c"read_exactly(buffer, count)";
+    // SAFETY: as above.
+    unsafe {
+        called((this, args, count), usage, |request: &Request, [buffer, count]| {
+            let buffer = bytes_of(buffer)?;
+            let count = usize::try_from(number(count)?).unwrap_or(0);
+            if !request.fill(count.saturating_sub(buffer.len())) {
+                return none();
+            }
+            let all = [buffer, &request.taken(usize::MAX)].concat();
+            let len = all.len().cast_signed();
+            Ref::own(py::PyBytes_FromStringAndSize(all.as_ptr().cast(), len))
+        })
+    }
 }
 
 /// `send(bytes)`
@@ -305,50 +294,41 @@ unsafe extern "C" fn send(
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above. The caller keeps the argument, whose bytes never change.
-    caught(|| unsafe {
-        if count != 1 {
-            return os_error(c"send(bytes)");
-        }
-        let Some(bytes) = bytes_of(*args) else { return ptr::null_mut() };
-        match get::<Request>(this).send(bytes) {
-            true => none(),
-            false => os_error(c"the client has gone"),
-        }
-    })
+    unsafe {
+        called((this, args, count), c"send(bytes)", |request: &Request, [bytes]| {
+            match request.send(bytes_of(bytes)?) {
+                true => none(),
+                false => os_error(c"the client has gone"),
+            }
+        })
+    }
 }
 
+/// `is_closed()`
 unsafe extern "C" fn is_closed(
     this: *mut py::PyObject,
-    _: *mut *mut py::PyObject,
-    _: py::Py_ssize_t,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    caught(|| unsafe { py::PyBool_FromLong((!get::<Request>(this).is_wanted()).into()) })
+    unsafe {
+        called((this, args, count), c"is_closed()", |request: &Request, []| {
+            Ref::own(py::PyBool_FromLong((!request.is_wanted()).into()))
+        })
+    }
 }
 
+/// `finish()`
 unsafe extern "C" fn finish(
     this: *mut py::PyObject,
-    _: *mut *mut py::PyObject,
-    _: py::Py_ssize_t,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    caught(|| unsafe {
-        get::<Request>(this).finish();
-        none()
-    })
-}
-
-/// The bytes of a bytes object; `None` with an error of Python.
-///
-/// # Safety
-/// With the lock of Python, and as long as the object lives.
-pub(crate) unsafe fn bytes_of<'a>(object: *mut py::PyObject) -> Option<&'a [u8]> {
-    let (mut start, mut len) = (ptr::null_mut(), 0);
-    // SAFETY: as the caller promises.
     unsafe {
-        if py::PyBytes_AsStringAndSize(object, &raw mut start, &raw mut len) < 0 {
-            return None;
-        }
-        Some(std::slice::from_raw_parts(start.cast::<u8>(), len.cast_unsigned()))
+        called((this, args, count), c"finish()", |request: &Request, []| {
+            request.finish();
+            none()
+        })
     }
 }

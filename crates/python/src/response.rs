@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3_ffi as py;
 
-use crate::held::{Ref, caught, get, make, make_type, none, os_error};
-use crate::request::{Request, bytes_of};
+use crate::held::{
+    Ref, attribute, bytes_of, call, called, caught, get, make, make_type, none, tuple,
+};
+use crate::request::Request;
 
 /// The type of responses, and their methods as functions.
 static KIND: AtomicPtr<py::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
@@ -60,39 +62,31 @@ pub(crate) unsafe extern "C" fn respond(
     args: *mut *mut py::PyObject,
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    // SAFETY: Python calls it with its lock, a request, and as many arguments as counted, which the
-    // caller keeps.
-    caught(|| unsafe {
-        if count != 5 {
-            return os_error(c"respond(application, environ, log, class, wire)");
-        }
-        let [application, environ, log, class, wire] = *args.cast::<[*mut py::PyObject; 5]>();
-        let response = Response {
-            class: Ref::share(class),
-            wire: Ref::share(wire),
-            other: RefCell::default(),
-            given: RefCell::default(),
-            head: RefCell::default(),
-            length: Cell::new(None),
-        };
-        let object = Ref::own(make(KIND.load(Ordering::Relaxed), response));
-        let Some(object) = object else { return ptr::null_mut() };
-        let definition = START.load(Ordering::Relaxed);
-        let start = py::PyCFunction_NewEx(definition, object.as_ptr(), ptr::null_mut());
-        let Some(start) = Ref::own(start) else { return ptr::null_mut() };
-        let nothing = ptr::null_mut::<py::PyObject>();
-        let result =
-            py::PyObject_CallFunctionObjArgs(application, environ, start.as_ptr(), nothing);
-        let Some(result) = Ref::own(result) else { return ptr::null_mut() };
-        let response = get::<Response>(object.as_ptr());
-        match response.finish(get::<Request>(this), result.as_ptr(), log) {
-            None => return ptr::null_mut(),
-            Some(true) => return none(),
-            Some(false) => {}
-        }
-        let Some(other) = response.other() else { return ptr::null_mut() };
-        py::PyTuple_Pack(2, result.as_ptr(), other.as_ptr())
-    })
+    let usage = c"respond(application, environ, log, class, wire)";
+    // SAFETY: as `called` needs it; the body has the lock.
+    unsafe {
+        called((this, args, count), usage, |request: &Request, arguments| {
+            let [application, environ, log, class, wire] = arguments;
+            let response = Response {
+                class: Ref::share(class),
+                wire: Ref::share(wire),
+                other: RefCell::default(),
+                given: RefCell::default(),
+                head: RefCell::default(),
+                length: Cell::new(None),
+            };
+            let object = make(KIND.load(Ordering::Relaxed), response)?;
+            let definition = START.load(Ordering::Relaxed);
+            let start = py::PyCFunction_NewEx(definition, object.as_ptr(), ptr::null_mut());
+            let start = Ref::own(start)?;
+            let result = call(application, [environ, start.as_ptr()])?;
+            let response = get::<Response>(object.as_ptr());
+            if response.finish(request, result.as_ptr(), log)? {
+                return none();
+            }
+            tuple([Some(result), response.other()].into_iter())
+        })
+    }
 }
 
 impl Response {
@@ -137,33 +131,20 @@ impl Response {
         // SAFETY: with the lock of Python.
         unsafe {
             if let Some(other) = &*self.other.borrow() {
-                return Some(Ref::share(other.as_ptr()));
+                return Some(other.clone());
             }
-            let nothing = ptr::null_mut::<py::PyObject>();
-            let class = self.class.as_ptr();
-            let other = py::PyObject_CallFunctionObjArgs(class, self.wire.as_ptr(), nothing);
-            let other = Ref::own(other)?;
-            let given = self.given.borrow().as_ref().map(|(status, headers)| {
-                (Ref::share(status.as_ptr()), Ref::share(headers.as_ptr()))
-            });
+            let other = call(self.class.as_ptr(), [self.wire.as_ptr(), ptr::null_mut()])?;
+            let given = self.given.borrow().clone();
             if let Some((status, headers)) = given {
-                let object = other.as_ptr();
-                let is_set =
-                    py::PyObject_SetAttrString(object, c"status".as_ptr(), status.as_ptr()) == 0
-                        && py::PyObject_SetAttrString(
-                            object,
-                            c"headers".as_ptr(),
-                            headers.as_ptr(),
-                        ) == 0;
-                if !is_set {
-                    return None;
+                for (name, value) in [(c"status", status), (c"headers", headers)] {
+                    let (object, value) = (other.as_ptr(), value.as_ptr());
+                    if py::PyObject_SetAttrString(object, name.as_ptr(), value) < 0 {
+                        return None;
+                    }
                 }
             }
             // Another thread of the application may have been faster meanwhile.
-            let mut place = self.other.borrow_mut();
-            let kept = place.get_or_insert_with(|| Ref::share(other.as_ptr()));
-            let kept = Ref::share(kept.as_ptr());
-            Some(kept)
+            Some(self.other.borrow_mut().get_or_insert_with(|| other.clone()).clone())
         }
     }
 
@@ -229,22 +210,16 @@ unsafe extern "C" fn start(
         if !names.is_null() && py::PyTuple_Size(names) > 0 {
             let text = c"start_response() takes no keyword arguments";
             py::PyErr_SetString(py::PyExc_TypeError, text.as_ptr());
-            return ptr::null_mut();
+            return None;
         }
         let is_usual = (count == 2 || count == 3 && *args.add(2) == py::Py_None())
             && response.other.borrow().is_none();
-        if is_usual {
-            match response.take(*args, *args.add(1)) {
-                None => return ptr::null_mut(),
-                Some(true) => {
-                    let definition = WRITE.load(Ordering::Relaxed);
-                    return py::PyCFunction_NewEx(definition, this, ptr::null_mut());
-                }
-                // The worker's class says what is wrong with it.
-                Some(false) => {}
-            }
+        // The worker's class says what is wrong with others.
+        if is_usual && response.take(*args, *args.add(1))? {
+            let definition = WRITE.load(Ordering::Relaxed);
+            return Ref::own(py::PyCFunction_NewEx(definition, this, ptr::null_mut()));
         }
-        call(response, c"start", args, count, names)
+        pass_on(response, c"start", args, count, names)
     })
 }
 
@@ -256,38 +231,32 @@ unsafe extern "C" fn write(
     names: *mut py::PyObject,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    caught(|| unsafe { call(get::<Response>(this), c"write", args, count, names) })
+    caught(|| unsafe { pass_on(get::<Response>(this), c"write", args, count, names) })
 }
 
 /// Calls a method of the worker's response.
-unsafe fn call(
+unsafe fn pass_on(
     response: &Response,
     name: &CStr,
     args: *const *mut py::PyObject,
     count: py::Py_ssize_t,
     names: *mut py::PyObject,
-) -> *mut py::PyObject {
+) -> Option<Ref> {
     // SAFETY: as the callers promise: behind the positional arguments are those with names.
     unsafe {
-        let Some(other) = response.other() else { return ptr::null_mut() };
-        let method = py::PyObject_GetAttrString(other.as_ptr(), name.as_ptr());
-        let Some(method) = Ref::own(method) else { return ptr::null_mut() };
-        let Some(tuple) = Ref::own(py::PyTuple_New(count)) else { return ptr::null_mut() };
-        for place in 0..count {
-            let item = Ref::share(*args.offset(place)).into_ptr();
-            if py::PyTuple_SetItem(tuple.as_ptr(), place, item) < 0 {
-                return ptr::null_mut();
-            }
-        }
-        let Some(keywords) = Ref::own(py::PyDict_New()) else { return ptr::null_mut() };
+        let other = response.other()?;
+        let method = attribute(other.as_ptr(), name)?;
+        let positional = (0..count.cast_unsigned()).map(|at| Some(Ref::share(*args.add(at))));
+        let positional = tuple(positional)?;
+        let keywords = Ref::own(py::PyDict_New())?;
         let named = if names.is_null() { 0 } else { py::PyTuple_Size(names) };
         for place in 0..named {
             let (key, value) = (py::PyTuple_GetItem(names, place), *args.offset(count + place));
             if key.is_null() || py::PyDict_SetItem(keywords.as_ptr(), key, value) < 0 {
-                return ptr::null_mut();
+                return None;
             }
         }
-        py::PyObject_Call(method.as_ptr(), tuple.as_ptr(), keywords.as_ptr())
+        Ref::own(py::PyObject_Call(method.as_ptr(), positional.as_ptr(), keywords.as_ptr()))
     }
 }
 
@@ -295,13 +264,10 @@ unsafe fn call(
 unsafe fn flush(log: *mut py::PyObject) -> Option<()> {
     // SAFETY: with the lock of Python and an object that the caller keeps.
     unsafe {
-        let rest = Ref::own(py::PyObject_GetAttrString(log, c"_rest".as_ptr()))?;
+        let rest = attribute(log, c"_rest")?;
         if py::PyObject_IsTrue(rest.as_ptr()) != 0 {
-            let flush = Ref::own(py::PyObject_GetAttrString(log, c"flush".as_ptr()))?;
-            Ref::own(py::PyObject_CallFunctionObjArgs(
-                flush.as_ptr(),
-                ptr::null_mut::<py::PyObject>(),
-            ))?;
+            let flush = attribute(log, c"flush")?;
+            call(flush.as_ptr(), [ptr::null_mut(); 2])?;
         }
         Some(())
     }

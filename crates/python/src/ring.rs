@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +11,8 @@ use wsgi::{Geometry, Region};
 
 use crate::environ::Templates;
 use crate::held::{
-    Ref, caught, get, make, make_type as make_held, method, none, number, os_error, unlocked,
+    Ref, bytes_of, called, caught, make, make_type as make_held, method, none, number, os_error,
+    tuple, unlocked,
 };
 use crate::request::{self, Request};
 
@@ -36,13 +36,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// What all environs have.
-    ///
-    /// # Safety
-    /// With the lock of Python.
-    pub unsafe fn constants(&self) -> Option<Ref> {
-        let constants = self.constants.borrow();
-        // SAFETY: as the caller promises; the object is kept here.
-        constants.as_ref().map(|constants| unsafe { Ref::share(constants.as_ptr()) })
+    pub fn constants(&self) -> Option<Ref> {
+        self.constants.borrow().clone()
     }
 
     /// Something has happened in a slot of a loop.
@@ -87,7 +82,7 @@ unsafe extern "C" fn new(
         for (at, place) in (0..).zip(&mut numbers) {
             let item = py::PyTuple_GetItem(args, at);
             if item.is_null() {
-                return ptr::null_mut();
+                return None;
             }
             match u32::try_from(py::PyLong_AsLongLong(item)) {
                 Ok(number) => *place = number,
@@ -117,67 +112,78 @@ unsafe extern "C" fn new(
     })
 }
 
-/// Waits for a request; None at the end.
+/// `take()`: waits for a request; None at the end.
 unsafe extern "C" fn take(
     this: *mut py::PyObject,
-    _: *mut *mut py::PyObject,
-    _: py::Py_ssize_t,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    // SAFETY: Python calls it with its lock and an object of this type, which the caller keeps.
-    caught(|| unsafe {
-        let shared = get::<Rc<Shared>>(this);
-        let (region, place) = (&shared.region, u32::from(shared.place));
-        loop {
-            region.is_up(place);
-            if shared.is_draining.load(Ordering::SeqCst) {
-                // It may have been woken for a request, which is another process's.
-                if region.queued() > 0 {
-                    region.wake_worker();
-                }
-                return none();
-            }
-            if let Some((slot, state, has_more)) = region.take(shared.place) {
-                if has_more {
-                    region.wake_worker();
-                }
-                shared.busy.set(shared.busy.get() + 1);
-                return request::make_object(Request::new(shared.clone(), slot, state));
-            }
-            let draining = &shared.is_draining;
-            unlocked(|| {
-                region.sleep(place, || draining.load(Ordering::SeqCst) || region.queued() > 0);
-            });
-        }
-    })
+    // SAFETY: as `called` needs it, and so are those below; the body has the lock.
+    unsafe { called((this, args, count), c"take()", |shared, []| next_request(shared)) }
 }
 
-/// From now on no request is taken.
+/// # Safety
+/// With the lock of Python.
+unsafe fn next_request(shared: &Rc<Shared>) -> Option<Ref> {
+    let (region, place) = (&shared.region, u32::from(shared.place));
+    loop {
+        region.is_up(place);
+        if shared.is_draining.load(Ordering::SeqCst) {
+            // It may have been woken for a request, which is another process's.
+            if region.queued() > 0 {
+                region.wake_worker();
+            }
+            // SAFETY: as the caller promises.
+            return unsafe { none() };
+        }
+        if let Some((slot, state, has_more)) = region.take(shared.place) {
+            if has_more {
+                region.wake_worker();
+            }
+            shared.busy.set(shared.busy.get() + 1);
+            // SAFETY: as the caller promises.
+            return unsafe { request::make_object(Request::new(shared.clone(), slot, state)) };
+        }
+        let draining = &shared.is_draining;
+        let wait =
+            || region.sleep(place, || draining.load(Ordering::SeqCst) || region.queued() > 0);
+        // SAFETY: as the caller promises; only the region is used.
+        unsafe { unlocked(wait) };
+    }
+}
+
+/// `drain()`: from now on no request is taken.
 unsafe extern "C" fn drain(
     this: *mut py::PyObject,
-    _: *mut *mut py::PyObject,
-    _: py::Py_ssize_t,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    caught(|| unsafe {
-        let shared = get::<Rc<Shared>>(this);
-        shared.is_draining.store(true, Ordering::SeqCst);
-        shared.region.wake_all(u32::from(shared.place));
-        // Another process may be idle.
-        if shared.region.queued() > 0 {
-            shared.region.wake_worker();
-        }
-        none()
-    })
+    unsafe {
+        called((this, args, count), c"drain()", |shared: &Rc<Shared>, []| {
+            shared.is_draining.store(true, Ordering::SeqCst);
+            shared.region.wake_all(u32::from(shared.place));
+            // Another process may be idle.
+            if shared.region.queued() > 0 {
+                shared.region.wake_worker();
+            }
+            none()
+        })
+    }
 }
 
-/// The number of requests that are not finished.
+/// `busy()`: the number of requests that are not finished.
 unsafe extern "C" fn busy(
     this: *mut py::PyObject,
-    _: *mut *mut py::PyObject,
-    _: py::Py_ssize_t,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    caught(|| unsafe { py::PyLong_FromSize_t(get::<Rc<Shared>>(this).busy.get()) })
+    unsafe {
+        called((this, args, count), c"busy()", |shared: &Rc<Shared>, []| {
+            Ref::own(py::PyLong_FromSize_t(shared.busy.get()))
+        })
+    }
 }
 
 /// `set_bell(lane, descriptor)`: a negative one if the loop has gone. Returns the one before.
@@ -186,32 +192,29 @@ unsafe extern "C" fn set_bell(
     args: *mut *mut py::PyObject,
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    // SAFETY: as above; there are as many arguments as counted.
-    caught(|| unsafe {
-        let shared = get::<Rc<Shared>>(this);
-        if count != 2 {
-            return os_error(c"set_bell(lane, descriptor)");
-        }
-        let (Some(lane), Some(descriptor)) = (number(args, 0), number(args, 1)) else {
-            return ptr::null_mut();
-        };
-        let Ok(lane) = u16::try_from(lane) else { return os_error(c"no lane") };
-        if u32::from(lane) >= shared.region.geometry().lanes() {
-            return os_error(c"no such lane");
-        }
-        let bell = RawFd::try_from(descriptor).ok().filter(|bell| *bell >= 0);
-        let before = {
-            let mut bells = shared.bells.borrow_mut();
-            let needed = usize::from(lane) + 1;
-            if bells.len() < needed {
-                bells.resize(needed, None);
+    let usage = c"set_bell(lane, descriptor)";
+    // SAFETY: as above.
+    unsafe {
+        called((this, args, count), usage, |shared: &Rc<Shared>, [lane, descriptor]| {
+            let (lane, descriptor) = (number(lane)?, number(descriptor)?);
+            let Ok(lane) = u16::try_from(lane) else { return os_error(c"no lane") };
+            if u32::from(lane) >= shared.region.geometry().lanes() {
+                return os_error(c"no such lane");
             }
-            bells.get_mut(usize::from(lane)).and_then(|place| std::mem::replace(place, bell))
-        };
-        // What has happened before could not be told.
-        shared.ring(lane);
-        py::PyLong_FromLong(before.unwrap_or(-1).into())
-    })
+            let bell = RawFd::try_from(descriptor).ok().filter(|bell| *bell >= 0);
+            let before = {
+                let mut bells = shared.bells.borrow_mut();
+                let needed = usize::from(lane) + 1;
+                if bells.len() < needed {
+                    bells.resize(needed, None);
+                }
+                bells.get_mut(usize::from(lane)).and_then(|place| std::mem::replace(place, bell))
+            };
+            // What has happened before could not be told.
+            shared.ring(lane);
+            Ref::own(py::PyLong_FromLong(before.unwrap_or(-1).into()))
+        })
+    }
 }
 
 /// `set_constants(dict)`: what all environs have.
@@ -221,40 +224,31 @@ unsafe extern "C" fn set_constants(
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
     // SAFETY: as above.
-    caught(|| unsafe {
-        if count != 1 {
-            return os_error(c"set_constants(dict)");
-        }
-        let shared = get::<Rc<Shared>>(this);
-        let before = shared.constants.replace(Some(Ref::share(*args)));
-        drop(before);
-        none()
-    })
+    unsafe {
+        called((this, args, count), c"set_constants(dict)", |shared: &Rc<Shared>, [constants]| {
+            let before = shared.constants.replace(Some(Ref::share(constants)));
+            drop(before);
+            none()
+        })
+    }
 }
 
 /// `stat(path)`: time, number and size of a file, as `os.stat` has them; None if there is none.
 unsafe extern "C" fn stat(
-    _: *mut py::PyObject,
+    this: *mut py::PyObject,
     args: *mut *mut py::PyObject,
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    // SAFETY: as above. What is put into the tuple is given to it.
-    caught(|| unsafe {
-        if count != 1 {
-            return os_error(c"stat(path)");
-        }
-        let Some(path) = request::bytes_of(*args) else { return ptr::null_mut() };
-        let Ok(found) = rustix::fs::stat(path) else { return none() };
-        let time = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
-        let time = py::PyLong_FromLongLong(i64::try_from(time).unwrap_or(i64::MAX));
-        let number = py::PyLong_FromUnsignedLongLong(found.st_ino);
-        let size = py::PyLong_FromLongLong(found.st_size);
-        let Some(tuple) = Ref::own(py::PyTuple_New(3)) else { return ptr::null_mut() };
-        for (place, item) in (0..).zip([time, number, size]) {
-            if item.is_null() || py::PyTuple_SetItem(tuple.as_ptr(), place, item) < 0 {
-                return ptr::null_mut();
-            }
-        }
-        tuple.into_ptr()
-    })
+    // SAFETY: as above.
+    unsafe {
+        called((this, args, count), c"stat(path)", |_: &Rc<Shared>, [path]| {
+            let Ok(found) = rustix::fs::stat(bytes_of(path)?) else { return none() };
+            let time = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
+            let time = py::PyLong_FromLongLong(i64::try_from(time).unwrap_or(i64::MAX));
+            let number = py::PyLong_FromUnsignedLongLong(found.st_ino);
+            let size = py::PyLong_FromLongLong(found.st_size);
+            let items = [time, number, size].map(|item| Ref::own(item));
+            tuple(items.into_iter())
+        })
+    }
 }
