@@ -269,10 +269,11 @@ pub fn differ_in_folders_as_is(
     apache: &[String],
     tamarack: &[String],
 ) -> bool {
-    let (mut names_handler, mut sets_type, mut is_compressed) = (false, false, false);
+    let (mut names_handler, mut sets_type, mut is_filtered) = (false, false, false);
     site.walk(&mut |node| {
         names_handler |= node.words.contains("send-as-is");
-        is_compressed |= node.words.contains("DEFLATE");
+        let filters = ["DEFLATE", "BROTLI_COMPRESS", "Sed", "SUBSTITUTE"];
+        is_filtered |= filters.iter().any(|name| node.words.contains(name));
         sets_type |= match node.name.as_str() {
             "Header" => node.words.contains("Content-Type"),
             "RewriteRule" => node.words.contains("T=") || node.words.contains("type="),
@@ -296,7 +297,7 @@ pub fn differ_in_folders_as_is(
                 Some("206") => has_range && (is_head && is_shown || lacks_body),
                 Some("416") => has_range,
                 // A filter that reads the folder finds out before the head is sent.
-                Some("500") => is_compressed,
+                Some("500") => is_filtered,
                 _ => false,
             }
         }

@@ -109,7 +109,10 @@ pub fn digest(choice: &mut Choice, request: &mut Request) {
         1 => "Basic YWxpY2U6dGVzdA==".to_owned(),
         _ => format!("@DIGEST {user}{odd}@"),
     };
-    set(request, "Authorization", text);
+    // The response to TRACE would contain it, and it is new each time.
+    if request.method != "TRACE" {
+        set(request, "Authorization", text);
+    }
 }
 
 /// A form, or the session that one has begun.
