@@ -12,6 +12,8 @@ pub(super) struct Table {
     texts: Vec<u8>,
     /// Where the oldest entry begins in `texts`.
     start: usize,
+    /// Bytes that were removed from the beginning of `texts`, modulo 2³².
+    removed: u32,
     /// From the newest to the oldest.
     entries: VecDeque<Entry>,
     /// Size by RFC 7541 section 4.1.
@@ -21,6 +23,8 @@ pub(super) struct Table {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// Where it begins among the texts of all entries that there have been, modulo 2³².
+    begin: u32,
     name_len: u16,
     value_len: u16,
     /// A fingerprint of the field.
@@ -38,6 +42,7 @@ impl Table {
         Table {
             texts: Vec::new(),
             start: 0,
+            removed: 0,
             entries: VecDeque::new(),
             bytes: 0,
             limit_bytes: DEFAULT_TABLE_BYTES,
@@ -64,12 +69,14 @@ impl Table {
         self.evict_to(room);
         if self.start > self.limit_bytes {
             self.texts.drain(..self.start);
+            self.removed = self.removed.wrapping_add(self.start as u32);
             self.start = 0;
         }
+        let begin = self.removed.wrapping_add(self.texts.len() as u32);
         self.texts.extend_from_slice(name);
         self.texts.extend_from_slice(value);
         let (name_len, value_len) = (name.len() as u16, value.len() as u16);
-        self.entries.push_front(Entry { name_len, value_len, mark: mark(name, value) });
+        self.entries.push_front(Entry { begin, name_len, value_len, mark: mark(name, value) });
         self.bytes += needed;
     }
 
@@ -80,6 +87,7 @@ impl Table {
             self.start += oldest.len();
         }
         if self.entries.is_empty() {
+            self.removed = self.removed.wrapping_add(self.texts.len() as u32);
             self.texts.clear();
             self.start = 0;
         }
@@ -90,9 +98,12 @@ impl Table {
         let Some(at) = index.checked_sub(FIELDS.len() + 1) else {
             return FIELDS.get(index.checked_sub(1)?).copied();
         };
-        let entry = self.entries.get(at)?;
-        let newer: usize = self.entries.iter().take(at).map(|entry| entry.len()).sum();
-        let begin = self.texts.len().checked_sub(newer + entry.len())?;
+        self.text(*self.entries.get(at)?)
+    }
+
+    /// Name and value of an entry.
+    fn text(&self, entry: Entry) -> Option<(&[u8], &[u8])> {
+        let begin = entry.begin.wrapping_sub(self.removed) as usize;
         let text = self.texts.get(begin..begin + entry.len())?;
         text.split_at_checked(usize::from(entry.name_len))
     }
@@ -100,18 +111,8 @@ impl Table {
     /// The index of a field that is in the dynamic table.
     pub fn find(&self, name: &[u8], value: &[u8]) -> Option<usize> {
         let mark = mark(name, value);
-        let mut end = self.texts.len();
-        for (at, entry) in self.entries.iter().enumerate() {
-            let begin = end.checked_sub(entry.len())?;
-            if entry.mark == mark && usize::from(entry.name_len) == name.len() {
-                let text = self.texts.get(begin..end)?;
-                if text.split_at_checked(name.len()) == Some((name, value)) {
-                    return Some(FIELDS.len() + 1 + at);
-                }
-            }
-            end = begin;
-        }
-        None
+        let is_it = |entry: &Entry| entry.mark == mark && self.text(*entry) == Some((name, value));
+        self.entries.iter().position(is_it).map(|at| FIELDS.len() + 1 + at)
     }
 }
 
