@@ -170,6 +170,8 @@ pub struct Connection {
     pub(super) block_frames_bytes: usize,
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
+    /// The name of the field that is encoded, in lower case.
+    pub(super) lower: Vec<u8>,
     /// The peer's settings.
     pub(super) peer: Settings,
     pub(super) receive_window: ReceiveWindow,
@@ -215,6 +217,7 @@ impl Connection {
             block_frames_bytes: 0,
             decoder: Decoder::new(),
             encoder: Encoder::new(),
+            lower: Vec::new(),
             peer: Settings::default(),
             receive_window: ReceiveWindow::new(limits.connection_window_bytes.max(INITIAL_BYTES)),
             send_window: SendWindow::new(INITIAL_BYTES),

@@ -1,26 +1,11 @@
 //! What either end sends on a connection.
 
 use super::connection::Connection;
+use super::fields::OF_CONNECTION;
 use super::frame::{self, Head, flag, kind};
 use super::hpack::Indexing;
 use super::stream::State;
 use super::{Code, StreamId};
-
-/// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
-const OF_CONNECTION: [&[u8]; 5] =
-    [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
-
-/// Fields whose values are different in most messages.
-const VARYING: [&[u8]; 8] = [
-    b":path",
-    b"content-length",
-    b"content-range",
-    b"etag",
-    b"last-modified",
-    b"location",
-    b"content-location",
-    b"age",
-];
 
 /// Data that is shorter, and fills the window, is short because of the window.
 const SHORT_BYTES: usize = 1024;
@@ -102,7 +87,10 @@ impl Connection {
             Start::Trailers => {}
         }
         for (name, value) in fields {
-            if !is_of_connection(name) {
+            self.lower.clear();
+            self.lower.extend(name.iter().map(u8::to_ascii_lowercase));
+            let name = &*self.lower;
+            if !OF_CONNECTION.contains(&name) {
                 self.encoder.field(name, value, indexing(name), out);
             }
         }
@@ -305,13 +293,13 @@ pub fn is_of_connection(name: &[u8]) -> bool {
     OF_CONNECTION.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
+/// How a field is encoded, by its name in lower case.
 fn indexing(name: &[u8]) -> Indexing {
-    let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
-    if [&b"set-cookie"[..], b"cookie", b"authorization", b"proxy-authorization"].iter().any(is) {
-        Indexing::Never
-    } else if VARYING.iter().any(is) {
-        Indexing::None
-    } else {
-        Indexing::Table
+    match name {
+        b"set-cookie" | b"cookie" | b"authorization" | b"proxy-authorization" => Indexing::Never,
+        // Their values are different in most messages.
+        b":path" | b"content-length" | b"content-range" | b"etag" | b"last-modified"
+        | b"location" | b"content-location" | b"age" => Indexing::None,
+        _ => Indexing::Table,
     }
 }

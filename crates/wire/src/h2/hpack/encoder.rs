@@ -20,7 +20,6 @@ pub struct Encoder {
     table: Table,
     /// Sizes of the table that the next block announces: the smallest one, and the last.
     announce: Option<(usize, usize)>,
-    name: Vec<u8>,
 }
 
 impl Default for Encoder {
@@ -32,7 +31,7 @@ impl Default for Encoder {
 impl Encoder {
     /// Returns an encoder with an empty table of 4,096 bytes.
     pub fn new() -> Encoder {
-        Encoder { table: Table::new(), announce: None, name: Vec::new() }
+        Encoder { table: Table::new(), announce: None }
     }
 
     /// Takes over the receiver's limit of the table, bytes. No more than 4,096 are used.
@@ -67,22 +66,14 @@ impl Encoder {
             500 => 14,
             _ => {
                 let digits = [100, 10, 1].map(|unit| b'0' + (status / unit % 10) as u8);
-                return self.put(b":status", &digits, Indexing::Table, out);
+                return self.field(b":status", &digits, Indexing::Table, out);
             }
         };
         out.push(0x80 | indexed);
     }
 
-    /// Appends a field. Its name is sent in lower case.
+    /// Appends a field, whose name is in lower case.
     pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
-        let mut lower = std::mem::take(&mut self.name);
-        lower.clear();
-        lower.extend(name.iter().map(u8::to_ascii_lowercase));
-        self.put(&lower, value, indexing, out);
-        self.name = lower;
-    }
-
-    fn put(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         if indexing == Indexing::Table
             && let Some(index) = self.table.find(name, value)
         {

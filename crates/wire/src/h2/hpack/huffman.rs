@@ -148,13 +148,14 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
         let length = u32::from(LENGTHS[usize::from(*byte)]);
         bits = bits << length | u64::from(CODE.codes[usize::from(*byte)]);
         held += length;
-        while held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
+        if held >= u32::BITS {
+            held -= u32::BITS;
+            out.extend_from_slice(&((bits >> held) as u32).to_be_bytes());
         }
     }
-    if held > 0 {
-        let spare = 8 - held;
-        out.push((bits << spare) as u8 | ((1u16 << spare) - 1) as u8);
-    }
+    // The last code is followed by ones.
+    let spare = held.next_multiple_of(8) - held;
+    bits = bits << spare | ((1 << spare) - 1);
+    held += spare;
+    out.extend((0..held / 8).rev().map(|byte| (bits >> (8 * byte)) as u8));
 }

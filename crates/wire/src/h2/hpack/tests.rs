@@ -142,7 +142,7 @@ fn a_smaller_table_is_announced() {
     assert_eq!(decode(&mut decoder, &block).unwrap(), pairs(&[("name", "value")]));
     block.clear();
     encoder.begin(&mut block);
-    encoder.field(b"Name", b"value", Indexing::Table, &mut block);
+    encoder.field(b"name", b"value", Indexing::Table, &mut block);
     assert_eq!(block, [0xbe]);
 }
 
