@@ -62,7 +62,9 @@ impl OutputFilter for Filter {
         let announced = announced.or_else(|| body.length().filter(|_| told == Announced::Length));
         request.response.unset_length();
         request.response.content_type = Some(b"text/plain".to_vec());
-        if told == Announced::End && body.length() == Some(0) {
+        // The response to a condition that decided has no body.
+        let has_none = told == Announced::End || matches!(request.response.status, 304 | 412);
+        if has_none && body.length() == Some(0) {
             // The beginning comes with the end: it is as any other body.
             request.response.chunked = false;
             return Body::from(start);

@@ -15,7 +15,7 @@ use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::{Bound, Hooks, Step, Verdict};
 use server::merge::Prepend;
 use server::module::Module;
-use server::request::{Announced, Request};
+use server::request::{Announced, BodyEnd, Request};
 use server::request_body::{BodyError, BodyIn};
 use wire::method::Method;
 
@@ -81,6 +81,7 @@ fn handle<'r>(cx: Bound<'r, Reflector>, request: &'r mut Request) -> Step<'r> {
 
 async fn reflect(dir: &Dir, request: &mut Request) -> Verdict {
     copy_fields(dir, request);
+    request.response.end = BodyEnd::Apart;
     let mut head = BytesMut::new();
     let mut body_in = std::mem::take(&mut request.body_in);
     let length = body_in.length();
