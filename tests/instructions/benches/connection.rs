@@ -10,7 +10,7 @@ use instructions::counts::{
     CONNECTION_BROWSER, CONNECTION_FEW, CONNECTION_FOLDER, CONNECTION_LOGGED, CONNECTION_MANY,
     CONNECTION_MISSING, CONNECTION_NOT_MODIFIED, CONNECTION_QUERY, CONNECTION_RANGE,
     CONNECTION_UNKNOWN, CONNECTION_UNLIKE, CONNECTION_UNLOGGED, FEW, HOST_UNKNOWN, MANY, PROXIED,
-    RESPONDER, RULES_FILE, RULES_PAGE, RULES_REDIRECT, RULES_UNKNOWN, server_limit,
+    RESPONDER, RULES_FILE, RULES_PAGE, RULES_REDIRECT, RULES_UNKNOWN, STREAMS, server_limit,
 };
 use instructions::rig::{Heads, Rig, Served};
 
@@ -49,6 +49,7 @@ fn finish(served: Served) {
 #[bench::host_unknown(args = (MANY, Heads::HostUnknown), config = at_most(HOST_UNKNOWN))]
 #[bench::proxied(args = (MANY, Heads::Proxied), config = at_most(PROXIED))]
 #[bench::responder(args = (MANY, Heads::Responder), config = at_most(RESPONDER))]
+#[bench::streams(args = (MANY, Heads::Streams), config = at_most(STREAMS))]
 fn keep_alive(rig: Rig) -> Served {
     rig.serve().expect("the loop runs")
 }

@@ -4,3 +4,4 @@
 mod behind;
 pub mod counts;
 pub mod rig;
+mod streams;

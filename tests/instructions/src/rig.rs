@@ -19,7 +19,7 @@ use server::engine::Engine;
 use server::host::Server;
 use server::registry::Registry;
 
-use crate::behind;
+use crate::{behind, streams};
 
 /// The requests of a client. No two heads are alike, except those of [`Heads::Same`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub enum Heads {
     Proxied,
     /// The same from a FastCGI responder.
     Responder,
+    /// A file over HTTP/2, by the head of a browser, on several streams at a time.
+    Streams,
 }
 
 impl Heads {
@@ -112,6 +114,7 @@ impl Heads {
             }
             Heads::HostUnknown => format!("RewriteEngine On\n{}", redirects("^/old", 1000)),
             Heads::Logged => COMBINED_LOG.to_owned(),
+            Heads::Streams => "Protocols h2c http/1.1\n".to_owned(),
             _ => String::new(),
         }
     }
@@ -155,7 +158,7 @@ pub(crate) const FILE_BYTES: usize = 1024;
 /// The pause between requests: long enough for the server to sleep, so that each request is one
 /// turn of its loop. Without it the client is sometimes faster, sometimes slower than the next
 /// receive.
-const PAUSE: Duration = Duration::from_micros(700);
+pub(crate) const PAUSE: Duration = Duration::from_micros(700);
 
 /// The file's age; a file that was just written is not cached.
 const FILE_AGE: Duration = Duration::from_secs(3600);
@@ -294,6 +297,9 @@ impl conf::Host for Everything {
 /// Sends `requests` requests, each after the complete response to the one before; returns the bytes
 /// received.
 fn ask(address: SocketAddr, requests: u32, heads: Heads) -> io::Result<u64> {
+    if heads == Heads::Streams {
+        return streams::ask(address, requests);
+    }
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut total = 0;
