@@ -3,7 +3,9 @@
 //! Source: `get_form_auth`.
 
 use server::errorlog::Verbatim;
+use server::hooks::Phase;
 use server::log::Level;
+use server::process;
 use server::request::Request;
 use server::subrequest;
 
@@ -92,7 +94,8 @@ impl Unread {
 /// a subrequest for the same path precedes that: its hooks may log.
 pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
     let uri = request.resource.uri.clone();
-    subrequest::lookup_response(request, &uri).await;
+    let mut sub = subrequest::lookup_response(request, &uri).await;
+    process::run_all(&mut sub, Phase::InsertFilter).await;
     let is_form = request.head.headers_in.get(b"Content-Type").is_some_and(|media| {
         let name = b"application/x-www-form-urlencoded";
         media.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
