@@ -25,7 +25,7 @@ pub struct Identity {
     /// The scheme of `ServerName`.
     pub scheme: Option<String>,
     /// The address that stands for the name, since it has none.
-    pub unresolved: Option<(IpAddr, Unresolved)>,
+    pub unresolved: Option<Box<(IpAddr, Unresolved)>>,
 }
 
 impl Identity {
@@ -54,7 +54,7 @@ impl Identity {
         let name = match all.first().filter(|_| is_certain).map(|address| &address.host) {
             // This takes a look-up.
             Some(VirtualHostName::Ip(ip)) => rt::names::name_of(*ip).unwrap_or_else(|why| {
-                unresolved = Some((*ip, why));
+                unresolved = Some(Box::new((*ip, why)));
                 ip.to_string().into_bytes()
             }),
             Some(VirtualHostName::Name(name)) => name.to_ascii_lowercase().into_bytes(),
@@ -68,7 +68,7 @@ impl Identity {
 /// Apache does (`ap_fini_vhost_config`).
 pub(crate) fn warn_of_unresolved(server: &Server, build: &mut Build) {
     for (host, draft) in server.hosts.iter().skip(1).zip(&build.hosts).rev() {
-        let Some((address, why)) = host.identity.unresolved else { continue };
+        let Some((address, why)) = host.identity.unresolved.as_deref() else { continue };
         let (number, reason) = (why.number(), why.text());
         let text = format!(
             "(EAI {number}){reason}: AH00549: Failed to resolve server name for {address} (check \
