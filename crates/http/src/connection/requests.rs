@@ -203,7 +203,8 @@ pub(super) async fn make_refusal(
     if !error.notes.is_empty() {
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }
-    let takes_body = matches!(error.status, 417 | 421);
+    // A stream's body does not precede the next request.
+    let takes_body = matches!(error.status, 417 | 421) && request.connection.stream.is_none();
     let pipe = match takes_body {
         true => request_body::attach(connection, active, request),
         false => None,
