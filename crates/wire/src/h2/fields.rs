@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use super::hpack::ENTRY_OVERHEAD_BYTES;
 use super::pseudo::{Pseudo, Values};
 use super::spare::Spare;
-use crate::chars::{decimal, is_field_content, is_token_string, is_visible, trim_blanks};
+use crate::chars::{decimal, is_field_value, is_token_string, is_visible, trim_blanks};
 use crate::request::{HeadError, HeadLimits, HeadOptions, LogLevel, RequestHead};
+use crate::scan;
 use crate::table::Table;
 
 /// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
@@ -160,8 +161,8 @@ impl Fields {
     fn take_regular(&mut self, name: &[u8], value: &[u8]) {
         self.has_regular = true;
         self.count += 1;
-        let is_valid_name = is_token_string(name) && !name.iter().any(u8::is_ascii_uppercase);
-        let is_valid_value = value.iter().all(|byte| is_field_content(*byte));
+        let is_valid_name = is_lower_token(name);
+        let is_valid_value = is_field_value(value);
         let is_allowed = !OF_CONNECTION.contains(&name)
             && (name != b"te" || value.eq_ignore_ascii_case(b"trailers"));
         if !is_valid_name || !is_valid_value || !is_allowed {
@@ -307,7 +308,7 @@ impl Fields {
         let path = pseudo.get(Pseudo::Path)?;
         let is_of_server = path == b"*" && method == b"OPTIONS";
         let is_valid = path.starts_with(b"/") || is_of_server;
-        if !is_valid || !path.iter().all(|byte| is_visible(*byte)) {
+        if !is_valid || scan::contains(path, |byte| !is_visible(byte)) {
             return None;
         }
         if is_of_server || !self.is_for_proxy && is_http(scheme) {
@@ -337,6 +338,11 @@ fn write_line(line: &mut Vec<u8>, method: &[u8], target: &[u8]) {
     for part in [method, b" ", target, b" HTTP/2.0"] {
         line.extend_from_slice(part);
     }
+}
+
+/// Whether a text may be the name of a field, which is in lower case.
+pub(super) fn is_lower_token(name: &[u8]) -> bool {
+    is_token_string(name) && !scan::contains(name, |byte| byte.is_ascii_uppercase())
 }
 
 /// Whether a text may be an authority, by its bytes (RFC 3986 section 3.2).

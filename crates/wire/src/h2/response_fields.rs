@@ -1,8 +1,8 @@
 //! The fields of a response (RFC 9113 section 8), for a client.
 
-use super::fields::{OF_CONNECTION, REFUSED_TIMES, camel_case, list_bytes};
+use super::fields::{OF_CONNECTION, REFUSED_TIMES, camel_case, is_lower_token, list_bytes};
 use super::hpack::ENTRY_OVERHEAD_BYTES;
-use crate::chars::{decimal, is_field_content, is_token_string, trim_blanks};
+use crate::chars::{decimal, is_field_value, trim_blanks};
 use crate::request::HeadLimits;
 use crate::table::Table;
 
@@ -59,9 +59,8 @@ impl ResponseFields {
         }
         self.has_regular = true;
         let value = trim_blanks(value);
-        let is_valid_name = is_token_string(name) && !name.iter().any(u8::is_ascii_uppercase);
-        let is_valid_value = value.iter().all(|byte| is_field_content(*byte));
-        if !is_valid_name || !is_valid_value || OF_CONNECTION.contains(&name) {
+        let is_valid = is_lower_token(name) && is_field_value(value);
+        if !is_valid || OF_CONNECTION.contains(&name) {
             self.is_malformed = true;
             return true;
         }
