@@ -1,7 +1,7 @@
 //! Sends requests to both servers and reads their responses.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blackbox::answer::{self, Answer};
 use blackbox::client::{Client, Fill};
@@ -32,6 +32,8 @@ pub const RESPONSE_LIMIT: Duration = Duration::from_secs(4);
 const WORKING_MAX: u32 = 15;
 /// The same for Apache, whose look-ups by `-F` and `-U` have no limit in all: they may take hours.
 const APACHE_WORKING_MAX: u32 = 3;
+/// How long Apache may work on all requests to a site.
+const APACHE_WORKED_MAX: Duration = Duration::from_secs(20);
 /// How long a connection must stay quiet to count as open, and how long the other server has to
 /// close if one did.
 const OPEN: Duration = Duration::from_millis(2);
@@ -84,6 +86,7 @@ pub fn talk_all(
             clients,
             streams,
             keepers,
+            apache_worked: Duration::ZERO,
             via,
             default,
             log_limit,
@@ -113,6 +116,8 @@ struct Talk<'a> {
     streams: Vec<Option<Http2>>,
     /// What the site's client knows of each side.
     keepers: Vec<Keeper>,
+    /// For how long Apache has worked on the requests to the site.
+    apache_worked: Duration,
     /// How the connections were made.
     via: String,
     /// The first site of the port.
@@ -144,7 +149,7 @@ impl Talk<'_> {
             let (lines, was_unheard) = self.exchange_again(group);
             // One side may have the requests in its logs twice.
             is_repeated |= was_unheard;
-            if lines.first().is_some_and(|apache| apache.iter().any(|lines| is_late(lines))) {
+            if self.is_apache_late(lines.first()) {
                 // What it does not say is no evidence about Tamarack.
                 return (verdict, false);
             }
@@ -196,6 +201,12 @@ impl Talk<'_> {
         verdict.logs = if is_repeated { None } else { self.logs(case) };
         let has_all_lines = !is_repeated && verdict.logs.is_none();
         (verdict, has_all_lines)
+    }
+
+    /// Whether Apache has not responded in time, or has worked for too long on the site.
+    fn is_apache_late(&self, responses: Option<&Vec<Vec<String>>>) -> bool {
+        let is_late = responses.is_some_and(|all| all.iter().any(|lines| is_late(lines)));
+        is_late || self.apache_worked > APACHE_WORKED_MAX
     }
 
     /// What both sides respond to requests, which are sent again if the connection had ended
@@ -298,7 +309,11 @@ impl Talk<'_> {
                     continue;
                 };
                 let more = at + 1 < group.len();
+                let began = Instant::now();
                 wait(client, &side.server, most);
+                if most == APACHE_WORKING_MAX {
+                    self.apache_worked += began.elapsed();
+                }
                 let (mut shown, ends) = response(request, (client, keeper), renderer, more);
                 is_last |= ends;
                 let number = numbers.get(at).copied().unwrap_or_default();
