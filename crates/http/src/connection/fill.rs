@@ -200,28 +200,9 @@ async fn make_whole(request: &mut Request) {
     let mut parts = VecDeque::from([Body::Bytes(made.into())]);
     parts.extend(after);
     request.response.body = match length {
-        Some(length) => Body::Stream(Box::pin(OfLength { body: Body::Parts(parts), length })),
+        Some(length) => Body::Parts(parts).with_length(length),
         None => Body::Parts(parts),
     };
-}
-
-/// A body of a length that is known, though its parts do not tell it.
-struct OfLength {
-    body: Body,
-    length: u64,
-}
-
-impl BodyStream for OfLength {
-    fn poll_chunk(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Chunk>>> {
-        self.body.poll_chunk(cx)
-    }
-
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
-    }
 }
 
 /// The end of a body that failed.

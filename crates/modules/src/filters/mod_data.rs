@@ -12,7 +12,7 @@ use server::hooks::Hooks;
 use server::module::Module;
 use server::request::{Announced, BodyEnd, Request};
 
-use super::rewritten::{Passed, Rewrite, body_of, of_length};
+use super::rewritten::{Passed, Rewrite, body_of};
 
 /// `mod_data.c`
 pub struct Data;
@@ -87,7 +87,7 @@ impl OutputFilter for Filter {
             request.keep(Passed { length, with_end, last, is_flushed: false });
         }
         match length {
-            Some(length) if matches!(body, Body::Stream(_)) => of_length(body, length),
+            Some(length) if matches!(body, Body::Stream(_)) => body.with_length(length),
             _ => body,
         }
     }

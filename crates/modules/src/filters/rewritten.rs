@@ -115,31 +115,6 @@ pub(super) fn streamed<R: Rewrite>(rewrite: R, source: Pieces, out: Vec<u8>) -> 
     }))
 }
 
-/// Announces the length of a body.
-pub(super) fn of_length(body: Body, length: u64) -> Body {
-    Body::Stream(Box::pin(Announced { body, length }))
-}
-
-/// A body of a known length.
-struct Announced {
-    body: Body,
-    length: u64,
-}
-
-impl BodyStream for Announced {
-    fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
-        self.get_mut().body.poll_chunk(cx)
-    }
-
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
-    }
-
-    fn poll_ahead(self: Pin<&mut Self>, cx: &mut Context<'_>) {
-        self.get_mut().body.poll_ahead(cx);
-    }
-}
-
 /// A body that can't be made.
 pub(super) struct Failed;
 

@@ -1,6 +1,7 @@
 //! The body of a response: nothing, bytes, a part of a file, several of these, or a stream.
 
 pub(crate) mod head;
+mod measured;
 
 use std::collections::VecDeque;
 use std::fs::File;
