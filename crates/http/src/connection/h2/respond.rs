@@ -28,7 +28,7 @@ const HEAD_KEPT_BYTES: usize = 16 * 1024;
 pub(super) fn parse_head(
     text: &[u8],
 ) -> Option<(u16, impl Iterator<Item = (&[u8], &[u8])> + Clone)> {
-    let mut lines = text.lines();
+    let mut lines = text.lines().map(|line| line.trim_ascii_end());
     let status = lines.next()?.split(|byte| *byte == b' ').nth(1)?;
     let status = std::str::from_utf8(status).ok()?.parse().ok()?;
     let fields = lines.take_while(|line| !line.is_empty()).filter_map(|line| {
