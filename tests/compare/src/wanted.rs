@@ -91,10 +91,13 @@ const WANTED: [Wanted; 25] = [
     Wanted {
         cites: "that is too long for `SubstituteMaxLineLength`, and 200 to HEAD",
         applies: |site, _, apache, tamarack| {
-            // Handlers of Apache other than that of files end the connection.
-            matches!(status(apache), None | Some(200))
-                && status(tamarack) == Some(500)
-                && names(site, "Substitute", "")
+            let is_cause = match status(apache) {
+                // Handlers of Apache other than that of files end the connection.
+                None => names(site, "Substitute", ""),
+                Some(200) => names(site, "SubstituteMaxLineLength", ""),
+                Some(_) => false,
+            };
+            is_cause && status(tamarack) == Some(500)
         },
     },
     Wanted {
