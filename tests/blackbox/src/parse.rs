@@ -2,7 +2,7 @@
 
 use crate::backend::script::{self, Declared, Kind};
 use crate::escape::unescape;
-use crate::place::PARENTS;
+use crate::place::{PARENTS, is_port};
 use crate::testfile::{Block, Change, Connection, Entry, Item, Step, TestFile};
 
 /// Methods that may be written in lower case with their target, as a shorthand for a raw request.
@@ -16,6 +16,8 @@ pub type ParseError = (usize, String);
 pub fn parse(text: &str) -> Result<TestFile, ParseError> {
     let mut parser = Parser::default();
     parser.file.ports = 1;
+    let words = text.split(|other: char| !other.is_ascii_digit());
+    parser.file.numbers = words.filter_map(|word| word.parse().ok()).filter(is_port).collect();
     for (at, line) in text.lines().enumerate() {
         parser.line(line).map_err(|message| (at + 1, message))?;
     }

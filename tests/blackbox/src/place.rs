@@ -56,7 +56,7 @@ impl Place {
         let parent = file.parent.unwrap_or(PARENTS[0]);
         let root = PathBuf::from(format!("{parent}{}{number:05}", prefix()));
         let names_mpm = file.modules.iter().any(|module| module.starts_with("mpm_"));
-        let ports = (0..file.ports).map(|_| free_port()).collect();
+        let ports = (0..file.ports).map(|_| free_port(&file.numbers)).collect();
         let mut place = Place { root, ports, backends: Vec::new(), names_mpm };
         let filled = place.fill(file, certificates);
         filled.map_err(|e| format!("{}: {e}", place.root.display()))?;
@@ -70,7 +70,8 @@ impl Place {
         }
         fs::write(self.root.join("conf/mime.types"), MIME_TYPES)?;
         for declared in &file.backends {
-            self.backends.push(Backend::bind(declared, &self.root, free_port)?);
+            let port = || free_port(&file.numbers);
+            self.backends.push(Backend::bind(declared, &self.root, port)?);
         }
         if file.modules.iter().any(|module| module == "ssl") {
             fs::create_dir(self.root.join("tls"))?;
@@ -351,14 +352,19 @@ fn parse_time(text: &str) -> Option<u64> {
     u64::try_from(days * 86_400 + hour * 3_600 + minute * 60 + second).ok()
 }
 
-/// A port that could be bound just now.
-fn free_port() -> u16 {
+/// Whether it is one of the numbers that [`free_port`] returns.
+pub fn is_port(number: &u16) -> bool {
+    (FIRST_PORT..LAST_PORT).contains(number)
+}
+
+/// A port that could be bound just now, and is none of the others.
+fn free_port(others: &[u16]) -> u16 {
     let span = LAST_PORT - FIRST_PORT;
     let offset = u16::try_from(std::process::id().wrapping_mul(97) % u32::from(span)).unwrap_or(0);
     loop {
         let step = NEXT_PORT.fetch_add(1, Ordering::Relaxed) % span;
         let port = FIRST_PORT + (offset + step) % span;
-        if is_free(port) {
+        if !others.contains(&port) && is_free(port) {
             return port;
         }
     }
@@ -395,7 +401,7 @@ application/zip\t\t\tzip
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_time, replace_number};
+    use super::{FIRST_PORT, LAST_PORT, free_port, parse_time, replace_number};
 
     #[test]
     fn a_port_is_no_part_of_a_time() {
@@ -408,6 +414,15 @@ mod tests {
     fn a_port_is_no_thread() {
         let text = "[pid 17952:tid 17952] 17952";
         assert_eq!(replace_number(text, "17952", "@PORT@"), "[pid 17952:tid 17952] @PORT@");
+    }
+
+    #[test]
+    fn a_port_is_no_number_of_the_file() {
+        let text = format!("# Why.\nconfig\n    LimitRequestBody {LAST_PORT}1 {FIRST_PORT}\n");
+        let file = crate::parse::parse(&text).unwrap_or_default();
+        assert_eq!(file.numbers, [FIRST_PORT]);
+        let others: Vec<u16> = (FIRST_PORT..LAST_PORT).filter(|port| port % 1000 != 7).collect();
+        assert_eq!(free_port(&others) % 1000, 7);
     }
 
     #[test]

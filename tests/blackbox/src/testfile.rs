@@ -38,6 +38,9 @@ pub struct TestFile {
     pub items: Vec<Item>,
     /// Comment lines after the last item.
     pub trailer: Vec<String>,
+    /// Numbers in the text that a port could be, such as the length of a body. It gets other ports,
+    /// because their numbers are replaced by names wherever they occur.
+    pub numbers: Vec<u16>,
 }
 
 /// An entry of the file tree.
