@@ -8,6 +8,7 @@ mod broken_fields;
 mod byterange;
 pub mod cache;
 pub mod connection;
+mod head_text;
 mod persistence;
 pub mod respond;
 pub mod service;

@@ -149,6 +149,18 @@ impl Table {
         });
     }
 
+    /// Appends a pair whose key is in lower case, in the usual way of HTTP/1 (`Accept-Encoding`):
+    /// programs and logs expect it.
+    pub fn add_lower(&mut self, key: &[u8], value: &[u8]) {
+        let at = self.arena.len();
+        self.add(key, value);
+        let mut begins = true;
+        for byte in self.arena.get_mut(at..).unwrap_or_default().iter_mut().take(key.len()) {
+            *byte = if begins { byte.to_ascii_uppercase() } else { *byte };
+            begins = *byte == b'-';
+        }
+    }
+
     /// Replaces the first pair of `key` and removes its others; appends if there is none
     /// (`apr_table_set`).
     pub fn set(&mut self, key: &[u8], value: &[u8]) {

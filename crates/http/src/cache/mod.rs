@@ -3,6 +3,7 @@
 mod fields;
 mod given;
 mod key;
+pub(crate) mod prepared;
 mod recent;
 mod redirected;
 pub mod response;

@@ -25,6 +25,7 @@ use server::request::{CachedHead, FileInfo, Request};
 use server::variant_key::Inputs;
 use wire::Table;
 
+use super::prepared;
 use super::redirected::Redirected;
 pub use super::store::{Fill, Limits, Lookup, PATH_LIMIT, RESPONSE_LIMIT, ResponseCache};
 use super::texts::{TEXTS, Text, Texts};
@@ -124,6 +125,7 @@ pub struct CachedResponse {
     pub(super) has_conditions: bool,
     pub(super) modified: Option<i64>,
     pub(super) texts: Texts,
+    pub(super) prepared: prepared::Place,
     /// Whether early hints of its configuration precede it over HTTP/2.
     pub(crate) has_early_hints: bool,
     /// Whether it is for HEAD.
@@ -157,6 +159,7 @@ impl CachedResponse {
             layer: request.layer.clone(),
             plan: request.plan.clone(),
             texts: texts(request, &head, [sent.etag.as_deref(), tag]),
+            prepared: prepared::Place::of(request),
             file: request.resource.file,
             env: request.own_variables(),
             redirected: Redirected::all_before(request),
@@ -266,7 +269,8 @@ impl CachedResponse {
         let layer = self.layer.foreign_bytes();
         let redirected: usize = self.redirected.iter().map(Redirected::bytes).sum();
         let env = self.env.capacity_bytes();
-        content + self.texts.block.len() + env + redirected + validity + layer
+        let texts = self.texts.block.len() + self.prepared_bytes();
+        content + texts + env + redirected + validity + layer
     }
 }
 

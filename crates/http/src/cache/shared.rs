@@ -18,6 +18,7 @@ use server::variant_key::{Inputs, VariantKeys};
 use wire::Table;
 
 use super::fields::{Reader, Writer};
+use super::prepared;
 use super::response::{CachedResponse, Content};
 use super::store::{Lookup, PATH_LIMIT, ResponseCache};
 use super::texts::{Text, Texts};
@@ -151,6 +152,7 @@ impl CachedResponse {
             has_conditions,
             modified,
             texts: Texts { block: Vec::new(), offsets },
+            prepared: prepared::Place::of(request),
             header_only: kind.header_only,
             inputs,
             authority,

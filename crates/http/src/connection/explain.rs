@@ -14,6 +14,7 @@ use wire::{HeadError, Progress};
 
 use super::{Active, Connection, h2, requests, tls};
 use crate::cache::response::Fill;
+use crate::head_text;
 use crate::respond::{self, Framing, Length};
 use crate::service::Service;
 
@@ -121,7 +122,7 @@ fn preceding(connection: &Connection, request: &Request, head: &mut Vec<u8>) -> 
     let host = h2::host_of(&connection.engine.server, &connection.info);
     let interim = connection.info.interim.take().into_vec();
     let pushes = h2::pushes(request, &interim, head);
-    *head = h2::without_connection(head);
+    *head = head_text::without_connection(head);
     OverHttp2 { interim, sends_interim: h2::has_early_hints(host), pushes }
 }
 

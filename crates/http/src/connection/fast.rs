@@ -11,6 +11,7 @@ use wire::{Body, HeadFlags, Method};
 use super::finish::Sent;
 use super::{Active, Connection};
 use crate::byterange;
+use crate::cache::prepared::PreparedHead;
 use crate::cache::response::{CachedResponse, Content, IN_MEMORY_BYTES, Lookup};
 use crate::persistence;
 
@@ -70,6 +71,16 @@ impl Reply {
     /// Whether the content has the heads of chunks.
     pub(super) fn is_chunked(&self) -> bool {
         self.cached.chunked
+    }
+
+    /// Its head as HTTP/2 sends it, if it is the same each time, and its content is in memory and
+    /// whole.
+    pub(super) fn prepared(&self) -> Option<&PreparedHead> {
+        if self.part.is_some() || self.cached.chunked || self.early_hints().is_some() {
+            return None;
+        }
+        self.cached.in_memory()?;
+        self.cached.prepared()
     }
 
     /// The content, if it is in memory.

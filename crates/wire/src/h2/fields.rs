@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::hpack::ENTRY_OVERHEAD_BYTES;
-use super::pseudo::{Pseudo, Values};
+use super::pseudo::{Pseudo, Values, is_authority, is_http, is_scheme};
 use super::spare::Spare;
 use crate::chars::{decimal, is_field_value, is_token_string, is_visible, trim_blanks};
 use crate::request::{HeadError, HeadLimits, HeadOptions, LogLevel, RequestHead};
@@ -64,13 +64,15 @@ pub(super) fn list_bytes(limits: &HeadLimits) -> usize {
 /// The fields of a block while it is decoded.
 pub(super) struct Fields {
     limits: HeadLimits,
+    /// The limit of all fields together, bytes.
+    most_bytes: usize,
     head: Box<RequestHead>,
     table: Table,
     pseudo: Values,
     /// The parts of `Cookie`, joined (RFC 9113 section 8.2.3).
     cookies: Vec<u8>,
     has_cookies: bool,
-    name: Vec<u8>,
+    line: Vec<u8>,
     count: usize,
     bytes: usize,
     has_regular: bool,
@@ -93,12 +95,13 @@ impl Fields {
         let mut head = spare.take_head();
         Fields {
             limits,
+            most_bytes: list_bytes(&limits),
             table: std::mem::take(&mut head.headers),
             head,
             pseudo: Values::in_memory(spare.pseudo.take()),
             cookies: spare.cookies.take(),
             has_cookies: false,
-            name: spare.text.take(),
+            line: spare.text.take(),
             count: 0,
             bytes: 0,
             has_regular: false,
@@ -119,19 +122,26 @@ impl Fields {
         self.bytes
     }
 
-    /// Takes a field; false if it is time to give up. Beyond a limit nothing is kept.
-    pub fn take(&mut self, name: &[u8], value: &[u8]) -> bool {
+    /// Takes a field; false if it is time to give up. Beyond a limit nothing is kept. `is_plain`
+    /// tells, and comes to tell, whether it is a valid field that has no part in the protocol.
+    pub fn take(&mut self, name: &[u8], value: &[u8], is_plain: &mut bool) -> bool {
         self.bytes += name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
-        let limit = list_bytes(&self.limits);
-        if self.bytes > limit {
+        if self.bytes > self.most_bytes {
             // A refusal needs none of them.
             (self.table, self.has_cookies) = (Table::new(), false);
             self.refuse(HeadError::new(431, 563, LogLevel::Info, "Request header is too large"));
-            return self.bytes <= limit * REFUSED_TIMES;
+            return self.bytes <= self.most_bytes * REFUSED_TIMES;
         }
-        match name.strip_prefix(b":") {
-            Some(pseudo) => self.take_pseudo(pseudo, value),
-            None => self.take_regular(name, trim_blanks(value)),
+        if *is_plain {
+            self.begin_regular();
+            if self.is_within_limits(name, value) {
+                self.table.add_lower(name, value);
+            }
+        } else if let Some(pseudo) = name.strip_prefix(b":") {
+            self.take_pseudo(pseudo, value);
+        } else {
+            let trimmed = trim_blanks(value);
+            *is_plain = self.take_regular(name, trimmed) && trimmed.len() == value.len();
         }
         true
     }
@@ -158,34 +168,31 @@ impl Fields {
         }
     }
 
-    fn take_regular(&mut self, name: &[u8], value: &[u8]) {
+    fn begin_regular(&mut self) {
         self.has_regular = true;
         self.count += 1;
+    }
+
+    /// Takes a field that is no pseudo-header field; returns whether it is plain.
+    fn take_regular(&mut self, name: &[u8], value: &[u8]) -> bool {
+        self.begin_regular();
         let is_valid_name = is_lower_token(name);
         let is_valid_value = is_field_value(value);
         let is_allowed = !OF_CONNECTION.contains(&name)
             && (name != b"te" || value.eq_ignore_ascii_case(b"trailers"));
         if !is_valid_name || !is_valid_value || !is_allowed {
             self.is_malformed = true;
-            return;
+            return false;
         }
         if name == b"host" {
             self.is_malformed |= self.table.contains(b"Host") || !is_authority(value);
         }
         if name == b"http2-settings" {
             // It is of an upgrade from HTTP/1.1.
-            return;
+            return false;
         }
-        if self.limits.fields != 0 && self.count > self.limits.fields {
-            let message = "Number of request headers exceeds LimitRequestFields";
-            let error = HeadError::new(431, 563, LogLevel::Info, message);
-            return self.refuse(error.with_notes(TOO_MANY));
-        }
-        if name.len() + value.len() > self.limits.field_bytes {
-            let shown = name.get(..name.len().min(80)).unwrap_or_default();
-            let message = [b"Request header exceeds LimitRequestFieldSize: ", shown].concat();
-            let error = HeadError::new(431, 561, LogLevel::Info, message);
-            return self.refuse(error.with_notes(TOO_LARGE));
+        if !self.is_within_limits(name, value) {
+            return false;
         }
         if name == b"cookie" {
             if self.has_cookies {
@@ -196,11 +203,28 @@ impl Fields {
                 self.has_cookies = true;
             }
             self.cookies.extend_from_slice(value);
-            return;
+            return false;
         }
-        self.name.clear();
-        self.name.extend(camel_case(name));
-        self.table.add(&self.name, value);
+        self.table.add_lower(name, value);
+        name != b"host"
+    }
+
+    /// Whether a field is within the limits of a head; else it is refused.
+    fn is_within_limits(&mut self, name: &[u8], value: &[u8]) -> bool {
+        if self.limits.fields != 0 && self.count > self.limits.fields {
+            let message = "Number of request headers exceeds LimitRequestFields";
+            let error = HeadError::new(431, 563, LogLevel::Info, message);
+            self.refuse(error.with_notes(TOO_MANY));
+            return false;
+        }
+        if name.len() + value.len() > self.limits.field_bytes {
+            let shown = name.get(..name.len().min(80)).unwrap_or_default();
+            let message = [b"Request header exceeds LimitRequestFieldSize: ", shown].concat();
+            let error = HeadError::new(431, 561, LogLevel::Info, message);
+            self.refuse(error.with_notes(TOO_LARGE));
+            return false;
+        }
+        true
     }
 
     /// The request; `None` if it is malformed (RFC 9113 section 8.1.1). `ends`: it has no body.
@@ -254,7 +278,7 @@ impl Fields {
             }
             _ => {}
         }
-        let (mut head, mut line) = (self.head, self.name);
+        let (mut head, mut line) = (self.head, self.line);
         write_line(&mut line, method, &target);
         let made = head.set_streamed(&line, self.table, &self.limits, options);
         let has_scheme = pseudo.get(Pseudo::Scheme).is_none_or(is_http);
@@ -343,31 +367,4 @@ fn write_line(line: &mut Vec<u8>, method: &[u8], target: &[u8]) {
 /// Whether a text may be the name of a field, which is in lower case.
 pub(super) fn is_lower_token(name: &[u8]) -> bool {
     is_token_string(name) && !scan::contains(name, |byte| byte.is_ascii_uppercase())
-}
-
-/// Whether a text may be an authority, by its bytes (RFC 3986 section 3.2).
-fn is_authority(text: &[u8]) -> bool {
-    let is_of_one =
-        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%[]".contains(byte);
-    !text.is_empty() && text.iter().all(is_of_one)
-}
-
-/// Whether a text is a scheme (RFC 3986 section 3.1).
-fn is_scheme(text: &[u8]) -> bool {
-    let is_of_one = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
-    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_of_one)
-}
-
-fn is_http(scheme: &[u8]) -> bool {
-    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
-}
-
-/// The usual way to write a name in HTTP/1: programs and logs expect it.
-pub(super) fn camel_case(name: &[u8]) -> impl Iterator<Item = u8> {
-    let mut before = b'-';
-    name.iter().map(move |byte| {
-        let byte = if before == b'-' { byte.to_ascii_uppercase() } else { *byte };
-        before = byte;
-        byte
-    })
 }

@@ -63,3 +63,36 @@ impl Values {
         }
     }
 }
+
+/// Whether a text may be an authority, by its bytes (RFC 3986 section 3.2).
+pub(super) fn is_authority(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| IN_AUTHORITY[usize::from(*byte)])
+}
+
+/// The bytes that an authority may have.
+static IN_AUTHORITY: [bool; 256] = {
+    let mut all = [false; 256];
+    let (others, mut at) = (b"-._~!$&'()*+,;=:@%[]", 0);
+    while at < all.len() {
+        all[at] = (at as u8).is_ascii_alphanumeric();
+        at += 1;
+    }
+    at = 0;
+    while at < others.len() {
+        all[others[at] as usize] = true;
+        at += 1;
+    }
+    all
+};
+
+/// Whether a text is a scheme (RFC 3986 section 3.1).
+pub(super) fn is_scheme(text: &[u8]) -> bool {
+    let is_of_one = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_of_one)
+}
+
+pub(super) fn is_http(scheme: &[u8]) -> bool {
+    matches!(scheme, b"https" | b"http")
+        || scheme.eq_ignore_ascii_case(b"https")
+        || scheme.eq_ignore_ascii_case(b"http")
+}

@@ -56,7 +56,7 @@ impl Connection {
         }
         let mut fields = Fields::new(self.limits.head, &mut self.spare);
         let mut all = pseudo.iter().chain(others);
-        if !all.all(|(name, value)| fields.take(&name.to_ascii_lowercase(), value)) {
+        if !all.all(|(name, value)| fields.take(&name.to_ascii_lowercase(), value, &mut false)) {
             return None;
         }
         let head_bytes = fields.bytes();

@@ -260,7 +260,8 @@ impl Connection {
         let Some(options) = options else { return self.response(id, ends, block) };
         let mut fields = Fields::new(self.limits.head, &mut self.spare);
         fields.is_for_proxy = self.limits.is_forward_proxy;
-        let decoded = self.decoder.decode(block, |name, value| fields.take(name, value));
+        let take = |name: &[u8], value: &[u8], note: &mut bool| fields.take(name, value, note);
+        let decoded = self.decoder.decode_noted(block, take);
         match decoded {
             Ok(()) => {}
             Err(HpackError::Refused) => {

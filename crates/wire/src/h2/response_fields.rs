@@ -1,6 +1,6 @@
 //! The fields of a response (RFC 9113 section 8), for a client.
 
-use super::fields::{OF_CONNECTION, REFUSED_TIMES, camel_case, is_lower_token, list_bytes};
+use super::fields::{OF_CONNECTION, REFUSED_TIMES, is_lower_token, list_bytes};
 use super::hpack::ENTRY_OVERHEAD_BYTES;
 use crate::chars::{decimal, is_field_value, trim_blanks};
 use crate::request::HeadLimits;
@@ -64,8 +64,7 @@ impl ResponseFields {
             self.is_malformed = true;
             return true;
         }
-        let name: Vec<u8> = camel_case(name).collect();
-        self.table.add(&name, value);
+        self.table.add_lower(name, value);
         true
     }
 

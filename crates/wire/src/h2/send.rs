@@ -3,7 +3,8 @@
 use super::connection::Connection;
 use super::fields::OF_CONNECTION;
 use super::frame::{self, Head, flag, kind};
-use super::hpack::Indexing;
+use super::hpack::{Encoder, Indexing};
+use super::prepared::{Piece, Prepared};
 use super::stream::State;
 use super::{Code, StreamId};
 
@@ -46,6 +47,32 @@ impl Connection {
         }
     }
 
+    /// The same with a first field, whose name is in lower case, before the prepared ones.
+    pub fn respond_prepared(
+        &mut self,
+        stream: StreamId,
+        status: u16,
+        first: (&[u8], &[u8]),
+        rest: &Prepared,
+        ends: bool,
+    ) {
+        if self.find(stream).is_none_or(|stream| !stream.may_send()) {
+            return;
+        }
+        self.write_block(stream, Start::Status(status), ends, |encoder, out| {
+            encoder.field(first.0, first.1, indexing(first.0), out);
+            for piece in rest.pieces() {
+                match piece {
+                    Piece::Encoded(fields) => out.extend_from_slice(fields),
+                    Piece::Field { name, value, mark } => encoder.shared(name, value, mark, out),
+                }
+            }
+        });
+        if ends {
+            self.end_own(stream);
+        }
+    }
+
     /// Appends the trailer fields behind a body, which end it.
     pub fn respond_trailers<'f>(
         &mut self,
@@ -64,6 +91,28 @@ impl Connection {
         start: Start<'_>,
         fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
         ends: bool,
+    ) {
+        let mut lower = std::mem::take(&mut self.lower);
+        self.write_block(stream, start, ends, |encoder, out| {
+            for (name, value) in fields {
+                lower.clear();
+                lower.extend(name.iter().map(u8::to_ascii_lowercase));
+                let name = &*lower;
+                if !OF_CONNECTION.contains(&name) {
+                    encoder.field(name, value, indexing(name), out);
+                }
+            }
+        });
+        self.lower = lower;
+    }
+
+    /// Writes the frames of a block, whose fields `write` encodes.
+    fn write_block(
+        &mut self,
+        stream: StreamId,
+        start: Start<'_>,
+        ends: bool,
+        write: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) {
         let padding = self.next_padding();
         let out = &mut self.output;
@@ -86,14 +135,7 @@ impl Connection {
             }
             Start::Trailers => {}
         }
-        for (name, value) in fields {
-            self.lower.clear();
-            self.lower.extend(name.iter().map(u8::to_ascii_lowercase));
-            let name = &*self.lower;
-            if !OF_CONNECTION.contains(&name) {
-                self.encoder.field(name, value, indexing(name), out);
-            }
-        }
+        write(&mut self.encoder, out);
         let mut length = out.len() - begin - frame::HEAD_BYTES;
         if let Some(padding) = padding
             && length + usize::from(padding) < frame::PAYLOAD_BYTES
@@ -294,7 +336,7 @@ pub fn is_of_connection(name: &[u8]) -> bool {
 }
 
 /// How a field is encoded, by its name in lower case.
-fn indexing(name: &[u8]) -> Indexing {
+pub(super) fn indexing(name: &[u8]) -> Indexing {
     match name {
         b"set-cookie" | b"cookie" | b"authorization" | b"proxy-authorization" => Indexing::Never,
         // Their values are different in most messages.

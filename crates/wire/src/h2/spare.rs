@@ -16,7 +16,7 @@ pub struct Spare {
     heads: Vec<Box<RequestHead>>,
     pub(super) pseudo: Text,
     pub(super) cookies: Text,
-    /// A name, and later the request line.
+    /// The request line.
     pub(super) text: Text,
 }
 

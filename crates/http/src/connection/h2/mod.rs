@@ -17,7 +17,6 @@ mod turns;
 mod upgrade;
 
 pub(super) use push::{accept_pushes, pushes};
-pub(super) use respond::without_connection;
 pub(super) use session::run;
 pub(super) use upgrade::{Upgrade, after_last, begin_upgrade, is_asked_for, is_preface};
 

@@ -14,8 +14,8 @@ use wire::link::{Link, links};
 use wire::priority::Priority;
 use wire::{HeadFlags, Method};
 
-use super::respond;
 use super::stream::Stream;
+use crate::head_text;
 
 /// The fields of a request that one caused by it has, too.
 const INHERITED: [&[u8]; 5] =
@@ -163,8 +163,8 @@ pub(in crate::connection) fn pushes(
     if request.connection.pushing.get().is_declined {
         return found;
     }
-    for text in respond::heads(interim).chain([head]) {
-        let Some((status, fields)) = respond::parse_head(text) else { continue };
+    for text in head_text::split(interim).chain([head]) {
+        let Some((status, fields)) = head_text::parse(text) else { continue };
         for (path, _) in suggested(&origin, status, fields) {
             if !found.iter().any(|other| other == path) {
                 found.push(path.to_vec());

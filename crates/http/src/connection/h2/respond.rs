@@ -5,7 +5,6 @@
 
 use std::io;
 
-use bstr::ByteSlice;
 use rt::file::{self, Probe};
 use server::body::{Body, Chunk, FileSlice};
 use server::request::Request;
@@ -13,8 +12,10 @@ use wire::h2::Code;
 
 use super::push;
 use super::stream::{HELD_BYTES, Stream};
+use crate::cache::prepared::PreparedHead;
 use crate::cache::response::Content;
 use crate::connection::fast::{self, Reply};
+use crate::head_text;
 use crate::respond::{Framing, Length, write_head};
 use crate::service::OUTPUT_BYTES;
 
@@ -24,40 +25,6 @@ const RAW_HEAD_BYTES: usize = 64 * 1024;
 /// The capacity of the buffer for heads that is kept, in bytes.
 const HEAD_KEPT_BYTES: usize = 16 * 1024;
 
-/// Status and fields of a head in the text of HTTP/1.
-pub(super) fn parse_head(
-    text: &[u8],
-) -> Option<(u16, impl Iterator<Item = (&[u8], &[u8])> + Clone)> {
-    let mut lines = text.lines().map(|line| line.trim_ascii_end());
-    let status = lines.next()?.split(|byte| *byte == b' ').nth(1)?;
-    let status = std::str::from_utf8(status).ok()?.parse().ok()?;
-    let fields = lines.take_while(|line| !line.is_empty()).filter_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (name, value) = line.split_at(colon);
-        Some((name, value.get(1..)?.trim_ascii()))
-    });
-    Some((status, fields))
-}
-
-/// A head in the text of HTTP/1 without the fields that HTTP/2 does not have.
-pub(in crate::connection) fn without_connection(text: &[u8]) -> Vec<u8> {
-    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
-    let mut left = lines.next().unwrap_or_default().to_vec();
-    for line in lines {
-        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        if !wire::h2::is_of_connection(name) {
-            left.extend_from_slice(line);
-        }
-    }
-    left
-}
-
-/// Whether a head in the text of HTTP/1 suggests further requests.
-fn has_links(text: &[u8]) -> bool {
-    let is_link = |(name, _): (&[u8], &[u8])| name.eq_ignore_ascii_case(b"Link");
-    parse_head(text).is_some_and(|(_, mut fields)| fields.any(is_link))
-}
-
 fn broken() -> io::Error {
     io::ErrorKind::ConnectionReset.into()
 }
@@ -65,7 +32,7 @@ fn broken() -> io::Error {
 /// Sends a head in the text of HTTP/1, after what the client is promised because of it, unless the
 /// configuration of its directory declines that. `ends`: nothing follows.
 fn head(stream: &Stream, text: Vec<u8>, declines_pushes: bool, ends: bool) -> io::Result<()> {
-    let (status, fields) = parse_head(&text).ok_or(io::ErrorKind::InvalidData)?;
+    let (status, fields) = head_text::parse(&text).ok_or(io::ErrorKind::InvalidData)?;
     if stream.is_reset.get() || stream.shared.is_broken.get() {
         return Err(broken());
     }
@@ -83,7 +50,7 @@ fn head(stream: &Stream, text: Vec<u8>, declines_pushes: bool, ends: bool) -> io
 }
 
 /// An empty buffer for a head, which [`head`] returns.
-fn head_text(stream: &Stream) -> Vec<u8> {
+fn empty_text(stream: &Stream) -> Vec<u8> {
     let mut text = stream.shared.service.head_text.take();
     text.clear();
     text
@@ -108,21 +75,10 @@ fn send_head<'f>(
     }
 }
 
-/// The heads of a text that consists of them.
-pub(super) fn heads(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let end = rest.windows(4).position(|window| window == b"\r\n\r\n")?;
-        let (one, after) = rest.split_at(end + 4);
-        rest = after;
-        Some(one)
-    })
-}
-
 /// Sends interim responses, each in the text of HTTP/1.
 pub(super) fn interim(stream: &Stream, declines_pushes: bool, text: &[u8]) {
-    for one in heads(text) {
-        if let Some((status, fields)) = parse_head(one).filter(|(status, _)| *status != 101) {
+    for one in head_text::split(text) {
+        if let Some((status, fields)) = head_text::parse(one).filter(|(status, _)| *status != 101) {
             send_head(stream, status, fields, declines_pushes, false);
         }
     }
@@ -134,11 +90,17 @@ pub(super) async fn cached(
     request: &mut Request,
     reply: &Reply,
 ) -> io::Result<()> {
-    let mut text = head_text(stream);
+    if let Some(prepared) = reply.prepared().filter(|head| is_alone(stream, request, head)) {
+        let body = reply.in_memory().unwrap_or_default();
+        send_prepared(stream, request, prepared, body.is_empty())?;
+        return if body.is_empty() { Ok(()) } else { send_bytes(stream, body, true).await };
+    }
+    let mut text = empty_text(stream);
     fast::write_head(request, reply, 0, false, &mut text);
     let is_accepted = request.connection.pushing.get().is_accepted;
     let declines_pushes = !is_accepted || reply.declines_pushes();
-    if !declines_pushes && (reply.early_hints().is_some() || has_links(&text)) {
+    let has_links = || head_text::parse(&text).is_some_and(|(_, all)| head_text::has_links(all));
+    if !declines_pushes && (reply.early_hints().is_some() || has_links()) {
         push::keep_origin(stream, request);
     }
     if let Some(lines) = reply.early_hints() {
@@ -158,6 +120,31 @@ pub(super) async fn cached(
     let body = if reply.is_chunked() { unchunked(body) } else { body };
     head(stream, text, declines_pushes, body.is_empty())?;
     if body.is_empty() { Ok(()) } else { send_bytes(stream, body, true).await }
+}
+
+/// Whether a head neither causes pushes nor is one of a pushed response.
+fn is_alone(stream: &Stream, request: &Request, head: &PreparedHead) -> bool {
+    let causes_pushes = head.has_links && request.connection.pushing.get().is_accepted;
+    !causes_pushes && stream.pushed.is_none() && stream.origin.get().is_none()
+}
+
+/// Sends a head that is prepared.
+fn send_prepared(
+    stream: &Stream,
+    request: &mut Request,
+    head: &PreparedHead,
+    ends: bool,
+) -> io::Result<()> {
+    request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
+    if stream.is_reset.get() || stream.shared.is_broken.get() {
+        return Err(broken());
+    }
+    let date = request.engine.date();
+    stream.send(|protocol| {
+        let first = (&b"date"[..], &date[..]);
+        protocol.respond_prepared(stream.id, head.status, first, &head.fields, ends);
+    });
+    Ok(())
 }
 
 /// The data of a body that is one chunk, or none.
@@ -188,7 +175,7 @@ pub(super) async fn made(
 
 async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::Result<()> {
     let mut body = std::mem::take(&mut request.response.body);
-    let mut text = head_text(stream);
+    let mut text = empty_text(stream);
     if request.response.is_raw {
         body = split_raw(body, &mut text).await?;
     } else {
@@ -323,16 +310,6 @@ async fn send_file(stream: &Stream, mut slice: FileSlice, ends: bool) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn heads_are_parsed() {
-        let text = b"HTTP/1.1 404 Not Found\r\nDate: now\r\nX:  a:b \r\n\r\n";
-        let (status, fields) = parse_head(text).unwrap();
-        assert_eq!(status, 404);
-        let expected: [(&[u8], &[u8]); 2] = [(b"Date", b"now"), (b"X", b"a:b")];
-        assert_eq!(fields.collect::<Vec<_>>(), expected);
-        assert!(parse_head(b"HTTP/1.1\r\n\r\n").is_none());
-    }
 
     #[test]
     fn one_chunk_is_unwrapped() {

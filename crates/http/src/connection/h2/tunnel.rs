@@ -14,8 +14,8 @@ use server::request::Request;
 use server::tunnel::{Message, Tunnel};
 use wire::h2::Code;
 
-use super::respond::parse_head;
 use super::stream::{BodyEnd, Stream};
+use crate::head_text;
 
 /// Bytes that are received from the server at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -47,7 +47,7 @@ struct Pipe {
 
 /// Sends the head, and passes bytes until both ends have ended.
 pub(super) async fn run(stream: &Stream, request: &mut Request, tunnel: Tunnel) -> io::Result<()> {
-    let (_, fields) = parse_head(&tunnel.head).ok_or(io::ErrorKind::InvalidData)?;
+    let (_, fields) = head_text::parse(&tunnel.head).ok_or(io::ErrorKind::InvalidData)?;
     let fields = fields.filter(|(name, _)| !name.eq_ignore_ascii_case(OF_HTTP1));
     request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
     request.response.status = 200;

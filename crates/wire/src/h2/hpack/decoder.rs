@@ -61,8 +61,20 @@ impl Decoder {
     /// Errors: those of [`HpackError`]; the decoder can't be used any more.
     pub fn decode(
         &mut self,
-        mut block: &[u8],
+        block: &[u8],
         mut take: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), HpackError> {
+        self.decode_noted(block, |name, value, _| take(name, value))
+    }
+
+    /// The same, where `take` may note something of a field, which is false at first. If the field
+    /// comes from the table again, so does the note.
+    ///
+    /// Errors: as those of [`Decoder::decode`].
+    pub fn decode_noted(
+        &mut self,
+        mut block: &[u8],
+        mut take: impl FnMut(&[u8], &[u8], &mut bool) -> bool,
     ) -> Result<(), HpackError> {
         let input = &mut block;
         let mut is_first = true;
@@ -76,17 +88,20 @@ impl Decoder {
                 continue;
             }
             is_first = false;
+            let mut note = false;
             let goes_on = if first & 0x80 != 0 {
                 let index = integer::decode(input, 7)?;
-                let (name, value) = self.table.get(index).ok_or(HpackError::Index)?;
-                take(name, value)
-            } else if first & 0x40 != 0 {
-                self.literal(input, 6)?;
-                self.table.insert(&self.name, &self.value);
-                take(&self.name, &self.value)
+                let found = self.table.get(index).ok_or(HpackError::Index)?;
+                note = found.note;
+                take(found.name, found.value, &mut note)
             } else {
-                self.literal(input, 4)?;
-                take(&self.name, &self.value)
+                let is_kept = first & 0x40 != 0;
+                self.literal(input, if is_kept { 6 } else { 4 })?;
+                let goes_on = take(&self.name, &self.value, &mut note);
+                if is_kept {
+                    self.table.insert(&self.name, &self.value, note);
+                }
+                goes_on
             };
             if !goes_on {
                 return Err(HpackError::Refused);
@@ -103,8 +118,8 @@ impl Decoder {
         if index == 0 {
             string(input, &mut self.name)?;
         } else {
-            let (name, _) = self.table.get(index).ok_or(HpackError::Index)?;
-            self.name.extend_from_slice(name);
+            let found = self.table.get(index).ok_or(HpackError::Index)?;
+            self.name.extend_from_slice(found.name);
         }
         string(input, &mut self.value)
     }

@@ -1,6 +1,6 @@
 //! Encoding a block of fields.
 
-use super::table::Table;
+use super::table::{Table, mark};
 use super::{DEFAULT_TABLE_BYTES, huffman, integer, static_table};
 
 /// Whether a field enters the dynamic table.
@@ -74,31 +74,41 @@ impl Encoder {
 
     /// Appends a field, whose name is in lower case.
     pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
-        if indexing == Indexing::Table
-            && let Some(index) = self.table.find(name, value)
-        {
-            integer::encode(index, 7, 0x80, out);
-            return;
-        }
-        // A large field would evict all others.
-        let is_small = name.len() + value.len() <= self.table.limit_bytes() / 4;
-        let (bits, flags) = match indexing {
-            Indexing::Table if is_small => (6, 0x40),
-            Indexing::Table | Indexing::None => (4, 0),
-            Indexing::Never => (4, 0x10),
-        };
-        match static_table::index_of(name) {
-            Some(index) => integer::encode(index, bits, flags, out),
-            None => {
-                out.push(flags);
-                string(name, out);
-            }
-        }
-        string(value, out);
-        if flags == 0x40 {
-            self.table.insert(name, value);
+        match indexing {
+            Indexing::Table => self.shared(name, value, mark(name, value), out),
+            Indexing::None | Indexing::Never => encode_literal(name, value, indexing, out),
         }
     }
+
+    /// Appends a field that the table has or gets, whose fingerprint is `mark`.
+    pub fn shared(&mut self, name: &[u8], value: &[u8], mark: u32, out: &mut Vec<u8>) {
+        if let Some(index) = self.table.find(name, value, mark) {
+            return integer::encode(index, 7, 0x80, out);
+        }
+        // A large field would evict all others.
+        if name.len() + value.len() > self.table.limit_bytes() / 4 {
+            return encode_literal(name, value, Indexing::None, out);
+        }
+        encode_literal(name, value, Indexing::Table, out);
+        self.table.insert(name, value, false);
+    }
+}
+
+/// Appends a field, whose name is in lower case, without the index of an equal one.
+pub fn encode_literal(name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
+    let (bits, flags) = match indexing {
+        Indexing::Table => (6, 0x40),
+        Indexing::None => (4, 0),
+        Indexing::Never => (4, 0x10),
+    };
+    match static_table::index_of(name) {
+        Some(index) => integer::encode(index, bits, flags, out),
+        None => {
+            out.push(flags);
+            string(name, out);
+        }
+    }
+    string(value, out);
 }
 
 fn string(text: &[u8], out: &mut Vec<u8>) {

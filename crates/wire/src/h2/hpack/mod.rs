@@ -10,7 +10,8 @@ mod table;
 mod tests;
 
 pub use decoder::{Decoder, HpackError};
-pub use encoder::{Encoder, Indexing};
+pub use encoder::{Encoder, Indexing, encode_literal};
+pub use table::mark;
 
 /// The size of a dynamic table until a setting changes it, bytes.
 pub const DEFAULT_TABLE_BYTES: usize = 4096;

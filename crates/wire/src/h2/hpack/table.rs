@@ -29,6 +29,16 @@ struct Entry {
     value_len: u16,
     /// A fingerprint of the field.
     mark: u32,
+    note: bool,
+}
+
+/// A field of either table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found<'t> {
+    pub name: &'t [u8],
+    pub value: &'t [u8],
+    /// What was noted of it when it was inserted.
+    pub note: bool,
 }
 
 impl Entry {
@@ -60,7 +70,7 @@ impl Table {
     }
 
     /// Adds a field. One that is larger than the table empties it.
-    pub fn insert(&mut self, name: &[u8], value: &[u8]) {
+    pub fn insert(&mut self, name: &[u8], value: &[u8], note: bool) {
         let needed = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         let Some(room) = self.limit_bytes.checked_sub(needed) else {
             self.evict_to(0);
@@ -76,7 +86,8 @@ impl Table {
         self.texts.extend_from_slice(name);
         self.texts.extend_from_slice(value);
         let (name_len, value_len) = (name.len() as u16, value.len() as u16);
-        self.entries.push_front(Entry { begin, name_len, value_len, mark: mark(name, value) });
+        let mark = mark(name, value);
+        self.entries.push_front(Entry { begin, name_len, value_len, mark, note });
         self.bytes += needed;
     }
 
@@ -94,11 +105,19 @@ impl Table {
     }
 
     /// The field at an index of both tables together, from 1 on.
-    pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        let Some(at) = index.checked_sub(FIELDS.len() + 1) else {
-            return FIELDS.get(index.checked_sub(1)?).copied();
+    pub fn get(&self, index: usize) -> Option<Found<'_>> {
+        let (name, value, note) = match index.checked_sub(FIELDS.len() + 1) {
+            Some(at) => {
+                let entry = *self.entries.get(at)?;
+                let (name, value) = self.text(entry)?;
+                (name, value, entry.note)
+            }
+            None => {
+                let (name, value) = FIELDS.get(index.checked_sub(1)?).copied()?;
+                (name, value, false)
+            }
         };
-        self.text(*self.entries.get(at)?)
+        Some(Found { name, value, note })
     }
 
     /// Name and value of an entry.
@@ -108,16 +127,15 @@ impl Table {
         text.split_at_checked(usize::from(entry.name_len))
     }
 
-    /// The index of a field that is in the dynamic table.
-    pub fn find(&self, name: &[u8], value: &[u8]) -> Option<usize> {
-        let mark = mark(name, value);
+    /// The index of a field that is in the dynamic table. `mark` is its fingerprint.
+    pub fn find(&self, name: &[u8], value: &[u8], mark: u32) -> Option<usize> {
         let is_it = |entry: &Entry| entry.mark == mark && self.text(*entry) == Some((name, value));
         self.entries.iter().position(is_it).map(|at| FIELDS.len() + 1 + at)
     }
 }
 
 /// A fingerprint of a field: lengths, and the last bytes of its value.
-fn mark(name: &[u8], value: &[u8]) -> u32 {
+pub fn mark(name: &[u8], value: &[u8]) -> u32 {
     let last = value.last_chunk::<4>().map_or(0, |last| u32::from_le_bytes(*last));
     last ^ (name.len() as u32) << 24 ^ (value.len() as u32).wrapping_mul(0x0101_0193)
 }

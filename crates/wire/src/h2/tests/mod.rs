@@ -4,6 +4,7 @@ mod attacks;
 mod client;
 mod flow;
 mod push;
+mod repeated;
 mod requests;
 
 use super::connection::{Connection, Event, Limits};
