@@ -27,7 +27,11 @@ const MASKS: [(&[&str], &str, &str); 14] = [
     (&["CookieTracking", "{cookie}"], r"[0-9a-f]{1,8}\.[0-9a-f]{10,16}", "COOKIE"),
     (&["CookieExpires"], r"expires=\w{3}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT", "expires=DATE"),
     // Keys of sessions, and times in them; how long cookies live.
-    (&["SessionDBDCookieName"], r"=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "=UUID"),
+    (
+        &["SessionDBDCookieName", "SessionDBDCookieName2"],
+        r"=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        "=UUID",
+    ),
     (&["SessionMaxAge"], r"(expiry=)\d{16}", "${1}TIME"),
     (&["SessionMaxAge"], r"([mM]ax-[aA]ge=)\d+", "${1}SECONDS"),
     // The login by digest of a request, in its response.

@@ -76,7 +76,7 @@ fn verified(text: &str, tamarack: &Program, tests: &Path) -> Result<String, Stri
 }
 
 /// Words of sites of `contents`, and their modules.
-const OF_CONTENTS: [(&str, &str); 20] = [
+const OF_CONTENTS: [(&str, &str); 24] = [
     ("Anonymous", "authn_anon"),
     ("AuthForm", "auth_form"),
     ("AuthForm", "request"),
@@ -84,6 +84,10 @@ const OF_CONTENTS: [(&str, &str); 20] = [
     ("BUFFER", "buffer"),
     ("Charset", "charset_lite"),
     ("DATA", "data"),
+    ("DBD", "authn_dbd"),
+    ("DBD", "authz_dbd"),
+    ("DBD", "dbd"),
+    ("DBD", "session_dbd"),
     ("INFLATE", "deflate"),
     ("RATE_LIMIT", "env"),
     ("RATE_LIMIT", "ratelimit"),
