@@ -24,9 +24,6 @@ pub async fn produce(request: &mut Request) -> Verdict {
     let named = name_handler(request);
     request.handler_of_type = named.is_none();
     let verdict = ask_handlers(request).await;
-    if named.as_deref() == Some(DEFAULT) {
-        request.handler.clone_from(&named);
-    }
     if request.handler_of_type && matches!(verdict, Verdict::Declined | Verdict::Status(_)) {
         // An error response of the handler itself still has the name, an error page does not.
         request.handler = None;
@@ -59,15 +56,10 @@ fn switches(request: &mut Request) -> bool {
 /// AP_DEFAULT_HANDLER_NAME
 const DEFAULT: &[u8] = b"";
 
-/// Uses the media type as handler name if there is none; otherwise returns the name. A folder whose
-/// handler has an empty name is handled like one without.
+/// Uses the media type as handler name if there is none; otherwise returns the name.
 fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
     if request.handler.is_some() {
-        let named = request.handler.clone();
-        if named.as_deref() == Some(DEFAULT) && request.resource.file.kind == FileKind::Directory {
-            request.handler = Some(Cow::Borrowed(b"httpd/unix-directory"));
-        }
-        return named;
+        return request.handler.clone();
     }
     let name = match name_of_type(request) {
         Some(name) => Cow::Owned(name.to_vec()),
@@ -98,12 +90,21 @@ impl Request {
     }
 }
 
+/// The name of the handler of folders (DIR_MAGIC_TYPE).
+const FOLDER: &str = "httpd/unix-directory";
+
+/// Whether it is a folder whose handler has an empty name: such a folder is listed, too.
+fn is_folder_by_default(request: &Request) -> bool {
+    request.resource.file.kind == FileKind::Directory && request.handler.as_deref() == Some(DEFAULT)
+}
+
 #[inline]
 async fn ask_handlers(request: &mut Request) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(Phase::Handler) {
         if let Some(name) = planned.handler
             && request.handler.as_deref() != Some(name.as_bytes())
+            && !(name == FOLDER && is_folder_by_default(request))
         {
             continue;
         }
