@@ -322,6 +322,10 @@ impl Walk {
             let is_there = self.found.kind != FileKind::None && path_info.is_empty();
             again::merged(request, |_, before| is_there && before.is_in(&self.folder()));
         }
+        if self.here == b"/" {
+            // It was entered unseen.
+            self.step(request)?;
+        }
         request.resource.filename = self.here;
         // A variant that is looked up has the path info of its request.
         if !path_info.is_empty() || !request.is_file_lookup() {
