@@ -68,7 +68,7 @@ async fn decide(dir: &Dir, request: &mut Request) -> Verdict {
     let mut location = None;
     let is_form = request.head.method == Method::POST && request.is_initial();
     if verdict == Verdict::Status(401) && is_form {
-        let form = match form::read(dir, request).await {
+        let form = match form::read_first(dir, request).await {
             Ok(form) => form,
             Err(why) => return Verdict::Status(why.status()),
         };

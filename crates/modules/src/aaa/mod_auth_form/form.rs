@@ -90,12 +90,17 @@ impl Unread {
     }
 }
 
-/// Reads the form that is the body of a request; a body of another type stays unread. As in Apache,
-/// a subrequest for the same path precedes that: its hooks may log.
-pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
+/// Reads the form in whose place the client has asked for something else. As in Apache, a subrequest
+/// for the same path precedes that: its hooks may log.
+pub(super) async fn read_first(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
     let uri = request.resource.uri.clone();
     let mut sub = subrequest::lookup_response(request, &uri).await;
     process::run_all(&mut sub, Phase::InsertFilter).await;
+    read(dir, request).await
+}
+
+/// Reads the form that is the body of a request; a body of another type stays unread.
+pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
     let is_form = request.head.headers_in.get(b"Content-Type").is_some_and(|media| {
         let name = b"application/x-www-form-urlencoded";
         media.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
