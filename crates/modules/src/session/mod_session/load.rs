@@ -67,11 +67,6 @@ pub(crate) async fn load(request: &mut Request) -> Option<Shared> {
         }
         values.max_age = max_age;
     }
-    if is_good && dir.env.or(false) {
-        // Apache writes the session for programs before a login changes it, so
-        // the entry `expiry` comes first.
-        coding::encode(&mut values.borrow_mut());
-    }
     Some(values)
 }
 
