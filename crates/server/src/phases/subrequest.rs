@@ -20,7 +20,7 @@ use crate::phases::process;
 use crate::phases::walk::symlink;
 use crate::request::etag::VariantsTag;
 use crate::request::filters::InputFilters;
-use crate::request::{FileKind, MainRequest, Request};
+use crate::request::{FileKind, MainRequest, ParentSession, Request};
 
 /// Most look-ups of a request's expressions (`-U`, `-F`), and of a subrequest including all within
 /// it. Each occupies the loop, and can cause many more.
@@ -71,6 +71,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
         TypeId::of::<InputFilters>(),
         // Emptied when the subrequest had been looked up.
         TypeId::of::<LeftToMain>(),
+        TypeId::of::<ParentSession>(),
     ];
     let kept = sub.extensions.into_iter().filter(|(of, _)| !own.contains(of));
     request.adopt_kept(kept.collect());
@@ -267,15 +268,19 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     let looked_at = sub.depends.trace.take();
     request.take_trace(looked_at);
     if let Some(left) = sub.kept_mut::<LeftToMain>() {
-        for change in std::mem::take(&mut left.0) {
-            request.change_main(change);
-        }
+        let LeftToMain { of_main, of_parent } = std::mem::take(left);
+        of_parent.into_iter().for_each(|change| change(request));
+        of_main.into_iter().for_each(|change| request.change_main(change));
     }
 }
 
-/// What a subrequest changes in its main request, once it has been looked up.
+/// What a subrequest changes in its main request, and in the one that made it, once it has been
+/// looked up.
 #[derive(Default)]
-struct LeftToMain(Vec<Change>);
+struct LeftToMain {
+    of_main: Vec<Change>,
+    of_parent: Vec<Change>,
+}
 
 /// A change of a request.
 pub type Change = Box<dyn FnOnce(&mut Request)>;
@@ -356,7 +361,7 @@ impl Request {
             },
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
-            lent: self.lent(|_| true),
+            lent: self.lends(),
             login: self.login().cloned(),
             has_other_method: false,
         }));
@@ -390,11 +395,20 @@ impl Request {
         if self.main.is_none() {
             return change(self);
         }
+        self.leave(|left| left.of_main.push(change));
+    }
+
+    /// Changes the request that made this subrequest, when this has been looked up.
+    pub fn change_parent(&mut self, change: Change) {
+        self.leave(|left| left.of_parent.push(change));
+    }
+
+    fn leave(&mut self, change: impl FnOnce(&mut LeftToMain)) {
         if self.kept::<LeftToMain>().is_none() {
             self.keep(LeftToMain::default());
         }
         if let Some(left) = self.kept_mut::<LeftToMain>() {
-            left.0.push(change);
+            change(left);
         }
     }
 }

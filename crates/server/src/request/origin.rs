@@ -32,8 +32,8 @@ pub struct MainRequest {
     pub user: Option<Vec<u8>>,
     /// The authentication type of the main request's user.
     pub auth_type: Option<Cow<'static, str>>,
-    /// [`Request::lent`] of the main request.
-    pub lent: Option<Rc<dyn Any>>,
+    /// The session that the main request lends.
+    pub lent: Option<LentSession>,
     /// [`Request::login`] of the main request.
     pub login: Option<Rc<dyn Any>>,
     /// Whether access is checked for the subrequest although the main request passed the same
@@ -46,9 +46,13 @@ pub struct MainRequest {
 pub struct LentSession {
     /// A type of mod_session.
     pub session: Rc<dyn Any>,
-    /// Whether the requests that it is redirected to share it, too.
+    /// Whether the requests that it is redirected to share it, too, and all subrequests within
+    /// subrequests; otherwise only those that the request makes itself.
     pub is_of_redirects: bool,
 }
+
+/// A session of the request that made this one, which read it.
+pub struct ParentSession(pub LentSession);
 
 /// A login that counts for subrequests and internal redirects as well.
 pub struct SharedLogin(pub Rc<dyn Any>);
@@ -106,18 +110,28 @@ impl Request {
         (method, target.get(..end(target)).unwrap_or_default())
     }
 
-    /// The first [`LentSession`] that fits: of this request, one that it was redirected from, or
-    /// the main request.
+    /// The first session that fits: of this request, one that it was redirected from, or the main
+    /// request.
     pub fn lent(&self, is_it: impl Fn(&dyn Any) -> bool) -> Option<Rc<dyn Any>> {
+        self.all_lent().find(|lent| is_it(&*lent.session)).map(|lent| lent.session.clone())
+    }
+
+    fn all_lent(&self) -> impl Iterator<Item = &LentSession> {
         let chain = std::iter::successors(Some(self), |request| request.prev.as_deref());
-        let mut lent = chain.flat_map(|request| {
-            let is_own = std::ptr::eq(request, self);
+        chain.flat_map(|request| {
+            let is_own = std::ptr::eq(request, self) && request.main.is_none();
             let lent = request.kept::<LentSession>();
             let lent = lent.filter(|lent| is_own || lent.is_of_redirects);
+            let of_parent = request.kept::<ParentSession>().map(|ParentSession(lent)| lent);
             let of_main = request.main.as_ref().and_then(|main| main.lent.as_ref());
-            lent.map(|lent| &lent.session).into_iter().chain(of_main)
-        });
-        lent.find(|lent| is_it(&***lent)).cloned()
+            lent.into_iter().chain(of_parent).chain(of_main)
+        })
+    }
+
+    /// The session that a subrequest of this one shares.
+    pub(crate) fn lends(&self) -> Option<LentSession> {
+        let own = self.kept::<LentSession>();
+        own.or_else(|| self.all_lent().find(|lent| lent.is_of_redirects)).cloned()
     }
 
     /// The [`SharedLogin`] of this request, one that it was redirected from, or the main request.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use server::errorlog::Verbatim;
 use server::log::Level;
-use server::request::{LentSession, Request};
+use server::request::{LentSession, ParentSession, Request};
 
 use super::{Dir, Session, Shared, Store, Stored, Values, codec, coding, store};
 
@@ -132,13 +132,21 @@ fn decode(request: &Request, loaded: &Loaded) -> Result<(), ()> {
 
 fn keep(request: &mut Request, session: Rc<dyn Any>, is_of_redirects: bool) {
     let lent = LentSession { session, is_of_redirects };
-    request.keep(lent.clone());
-    if request.main.is_some() {
-        // Apache keeps sessions with the main request.
-        request.change_main(Box::new(move |main| {
-            if main.kept::<LentSession>().is_none() {
-                main.keep(lent);
-            }
-        }));
+    if request.main.is_none() {
+        return request.keep(lent);
+    }
+    let own = lent.clone();
+    let keep = Box::new(move |request: &mut Request| {
+        if request.kept::<LentSession>().is_none() {
+            request.keep(lent);
+        }
+    });
+    // Apache keeps such sessions with the main request, others with the one that made this.
+    if is_of_redirects {
+        request.keep(own);
+        request.change_main(keep);
+    } else {
+        request.keep(ParentSession(own));
+        request.change_parent(keep);
     }
 }
