@@ -45,6 +45,11 @@ impl RequestHost {
         self.is_ipv6 = false;
     }
 
+    /// Bytes of memory held, including unused ones.
+    pub fn capacity_bytes(&self) -> usize {
+        self.name.capacity() + self.source.capacity()
+    }
+
     /// The host's name in lower case, without port, brackets and trailing dot (`r->hostname`).
     pub fn name(&self) -> &[u8] {
         &self.name

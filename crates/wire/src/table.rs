@@ -134,6 +134,11 @@ impl Table {
         self.entries.iter().map(|entry| (self.key_of(*entry), self.value_of(*entry)))
     }
 
+    /// All keys with their marks, in order.
+    pub(crate) fn marked(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.entries.iter().map(|entry| (self.key_of(*entry), entry.mark))
+    }
+
     /// Appends a pair, even if the key exists (`apr_table_add`).
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let Some((key_at, value_at)) = self.store(key, value) else { return };

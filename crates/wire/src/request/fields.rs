@@ -6,7 +6,7 @@ use crate::chars::{
     decimal, is_field_content, is_token_string, trim_blanks_end, trim_blanks_start,
 };
 use crate::list;
-use crate::table::{Overlap, Table, mark_of};
+use crate::table::{Overlap, Table};
 use crate::words;
 
 pub(super) const TOO_LARGE: &str = "Size of a request header field exceeds server limit.";
@@ -55,8 +55,8 @@ fn split_unsafe(field: &[u8], colon: Option<usize>) -> Result<(&[u8], &[u8]), Bo
 /// Joins fields of the same name and checks the result.
 pub(super) fn finish(head: &mut RequestHead, limits: &HeadLimits) -> Result<(), Box<HeadError>> {
     join(&mut head.headers, limits)?;
-    for (name, _) in head.headers.iter() {
-        head.flags.set(HeadFlags::of_field(name, mark_of(name)));
+    for (name, mark) in head.headers.marked() {
+        head.flags.set(HeadFlags::of_field(name, mark));
     }
     conclude(head)
 }

@@ -14,6 +14,7 @@ use server::engine::plan::Place;
 use server::host::Host;
 use server::request::KnownHost;
 use wire::h2::{self, StreamId};
+use wire::host::RequestHost;
 use wire::priority::Priority;
 use wire::{HeadError, RequestHead, Table};
 
@@ -70,17 +71,25 @@ pub(super) struct Shared {
 pub(super) struct Places {
     base: Option<Place>,
     known: Option<KnownHost>,
+    host: RequestHost,
 }
+
+/// Bytes of a host's name that are kept for the next request.
+const HOST_KEPT_BYTES: usize = 1024;
 
 impl Places {
     /// Gives them to a request.
     pub fn give(&mut self, active: &mut Active) {
         (active.base, active.known) = (self.base.take(), self.known.take());
+        std::mem::swap(&mut self.host, &mut active.host);
     }
 
     /// Takes them back.
     pub fn take(&mut self, active: &mut Active) {
         (self.base, self.known) = (active.base.take(), active.known.take());
+        if active.host.capacity_bytes() <= HOST_KEPT_BYTES {
+            std::mem::swap(&mut self.host, &mut active.host);
+        }
     }
 }
 

@@ -86,35 +86,64 @@ const fn build() -> Code {
 }
 
 /// Appends the decoded string. The last code may be followed by up to seven ones.
-pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
-    out.reserve(input.len() * 8 / 5);
-    let (mut bits, mut held) = (0u64, 0u32);
-    let mut rest = input.iter();
-    loop {
-        while held <= 56 {
-            let Some(byte) = rest.next() else { break };
-            bits |= u64::from(*byte) << (56 - held);
-            held += 8;
-        }
-        if held == 0 {
-            return Ok(());
-        }
-        let (symbol, length) = CODE.fast[(bits >> (64 - FAST_BITS)) as usize];
-        if length > 0 && u32::from(length) <= held {
-            out.push(symbol);
+pub(super) fn decode(mut input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
+    let mut end = out.len();
+    // The shortest codes have five bits.
+    out.resize(end + input.len() * 8 / 5, 0);
+    let (mut bits, mut held) = (0, 0);
+    let outcome = loop {
+        fill(&mut bits, &mut held, &mut input);
+        while held >= FAST_BITS {
+            let (symbol, length) = CODE.fast[(bits >> (u64::BITS - FAST_BITS)) as usize];
+            let Some(place) = out.get_mut(end).filter(|_| length > 0) else { break };
+            *place = symbol;
+            end += 1;
             bits <<= length;
             held -= u32::from(length);
+        }
+        if held < LONGEST as u32 && !input.is_empty() {
             continue;
         }
-        match long_symbol(bits, held) {
-            Some((symbol, length)) => {
-                out.push(symbol);
-                bits <<= length;
-                held -= length;
-            }
-            None => return padding(bits, held),
+        if held == 0 {
+            break Ok(());
         }
+        let Some((symbol, length)) = symbol(bits, held) else { break padding(bits, held) };
+        let Some(place) = out.get_mut(end) else { break Err(HpackError::Huffman) };
+        *place = symbol;
+        end += 1;
+        bits <<= length;
+        held -= length;
+    };
+    out.truncate(end);
+    outcome
+}
+
+/// Takes as many whole bytes as there is room for; those bits of `bits` that are not held are 0.
+fn fill(bits: &mut u64, held: &mut u32, input: &mut &[u8]) {
+    if let Some((chunk, _)) = input.split_first_chunk::<8>() {
+        let count = (u64::BITS - *held) / 8;
+        let kept = u64::MAX.checked_shl(u64::BITS - count * 8).unwrap_or(0);
+        *bits |= (u64::from_be_bytes(*chunk) & kept).checked_shr(*held).unwrap_or(0);
+        *held += count * 8;
+        *input = input.get(count as usize..).unwrap_or_default();
+        return;
     }
+    while *held <= u64::BITS - 8
+        && let Some((byte, rest)) = input.split_first()
+    {
+        *bits |= u64::from(*byte) << (u64::BITS - 8 - *held);
+        *held += 8;
+        *input = rest;
+    }
+}
+
+/// The next symbol, and the length of its code.
+fn symbol(bits: u64, held: u32) -> Option<(u8, u32)> {
+    let (symbol, length) = CODE.fast[(bits >> (u64::BITS - FAST_BITS)) as usize];
+    if length > 0 && u32::from(length) <= held {
+        return Some((symbol, length.into()));
+    }
+    long_symbol(bits, held)
 }
 
 /// A symbol whose code is longer than [`FAST_BITS`], and the length of the code.
@@ -158,4 +187,54 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     bits = bits << spare | ((1 << spare) - 1);
     held += spare;
     out.extend((0..held / 8).rev().map(|byte| (bits >> (8 * byte)) as u8));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Bit by bit, as the RFC has it.
+    fn decode_slowly(input: &[u8]) -> Option<Vec<u8>> {
+        let (mut out, mut value, mut length) = (Vec::new(), 0u32, 0u8);
+        for bit in input.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1)) {
+            (value, length) = (value << 1 | u32::from(bit), length + 1);
+            let is_it = |symbol: &usize| LENGTHS[*symbol] == length && CODE.codes[*symbol] == value;
+            match (0..LENGTHS.len()).find(is_it) {
+                Some(symbol) => out.push(u8::try_from(symbol).ok()?),
+                None if length < 30 => continue,
+                None => return None,
+            }
+            (value, length) = (0, 0);
+        }
+        (length < 8 && value == (1 << length) - 1).then_some(out)
+    }
+
+    fn assert_same(input: &[u8]) {
+        let mut out = b"before".to_vec();
+        let outcome = decode(input, &mut out).ok().map(|()| out[6..].to_vec());
+        assert_eq!(outcome, decode_slowly(input), "{input:02x?}");
+    }
+
+    proptest! {
+        #[test]
+        fn strings_are_decoded_as_bit_by_bit(input in proptest::collection::vec(any::<u8>(), 0..40)) {
+            assert_same(&input);
+        }
+
+        #[test]
+        fn valid_strings_are_too(
+            text in proptest::collection::vec(prop_oneof![8 => 0x20..0x7fu8, 1 => any::<u8>()], 0..60),
+            change in proptest::option::of((any::<proptest::sample::Index>(), any::<u8>())),
+        ) {
+            let mut coded = Vec::new();
+            encode(&text, &mut coded);
+            if let Some((at, byte)) = change.filter(|_| !coded.is_empty()) {
+                let at = at.index(coded.len());
+                coded[at] = byte;
+            }
+            assert_same(&coded);
+        }
+    }
 }
