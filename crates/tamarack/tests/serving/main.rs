@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod backend;
+mod browser;
 mod checked;
 mod client;
 #[path = "../../../mpm/tests/support/free_port.rs"]
@@ -103,6 +104,7 @@ mod upgrade;
 mod variables;
 mod worker_log;
 mod wsgi;
+mod wsgi_browser;
 mod wsgi_faults;
 mod wsgi_frameworks;
 mod wsgi_hostile;

@@ -1,6 +1,7 @@
 //! mod_wsgi with the real frameworks, in a virtual environment below the target directory.
 
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -67,32 +68,58 @@ with Configurator() as config:
     application = config.make_wsgi_app()
 ";
 
-/// The virtual environment, which is made once.
-fn environment() -> &'static Path {
-    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| {
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wsgi-frameworks");
-        let done = place.join("done");
-        if !done.exists() {
-            let run = |program: &Path, arguments: &[&str]| {
-                let status = Command::new(program).args(arguments).status().unwrap();
-                assert!(status.success(), "{} {arguments:?}", program.display());
-            };
-            run(Path::new("python3"), &["-m", "venv", "--clear", place.to_str().unwrap()]);
-            run(
-                &place.join("bin/pip"),
-                &["install", "-q", "django~=5.2", "flask~=3.1", "pyramid~=2.0"],
-            );
-            std::fs::write(done, "").unwrap();
+/// What is installed.
+const PACKAGES: [&str; 3] = ["django~=5.2", "flask~=3.1", "pyramid~=2.0"];
+
+/// The virtual environment with the frameworks, which is made once and kept. Without the network,
+/// or without pip, there is none, and a message says why.
+pub fn environment() -> Option<&'static str> {
+    static ENVIRONMENT: OnceLock<Result<String, String>> = OnceLock::new();
+    match ENVIRONMENT.get_or_init(installed) {
+        Ok(place) => Some(place),
+        Err(why) => {
+            eprintln!("skipped: the frameworks of Python can't be installed: {why}");
+            None
         }
-        place
-    })
+    }
+}
+
+fn installed() -> Result<String, String> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let place = target.join("wsgi-frameworks").to_str().ok_or("the path is no text")?.to_owned();
+    // Another program of tests may be about to do the same.
+    let lock = File::create(format!("{place}.lock")).map_err(|error| error.to_string())?;
+    lock.lock().map_err(|error| error.to_string())?;
+    let done = format!("{place}/done");
+    let is_there = std::fs::read_to_string(&done).is_ok_and(|text| text == PACKAGES.join(" "));
+    let python = format!("{place}/bin/python3");
+    // The interpreter that it was made with may have gone.
+    if is_there && run(&python, &["-c", "import django, flask, pyramid"]).is_ok() {
+        return Ok(place);
+    }
+    run("python3", &["-m", "venv", "--clear", &place])?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run(&python, &[&install[..], &["--retries", "2", "--timeout", "20"], &PACKAGES].concat())?;
+    std::fs::write(done, PACKAGES.join(" ")).map_err(|error| error.to_string())?;
+    Ok(place)
+}
+
+/// Runs a program; an error is the last line that it has written.
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("timeout").args(["600", program]).args(arguments).output();
+    let output = output.map_err(|error| format!("timeout {program}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    Err(format!("{program} {}: {}: {last}", arguments.join(" "), output.status))
 }
 
 #[test]
-#[ignore = "installs packages from PyPI"]
 fn django_flask_and_pyramid_run() {
-    let home = environment().display();
+    let Some(home) = environment() else { return };
     let mut site = Site::new("wsgi-frameworks");
     for (name, script) in [("django", DJANGO), ("flask", FLASK), ("pyramid", PYRAMID)] {
         site.write(&format!("{name}_app.wsgi"), script);
