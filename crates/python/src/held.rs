@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3_ffi as py;
 
@@ -13,12 +14,12 @@ struct Held<T> {
     value: *mut T,
 }
 
-/// Makes a type. `methods` must end with [`py::PyMethodDef::zeroed`], and lives as long as the
-/// process. Without `new`, only Rust makes objects.
+/// Makes a type, whose values threads share. `methods` must end with [`py::PyMethodDef::zeroed`],
+/// and lives as long as the process. Without `new`, only Rust makes objects.
 ///
 /// # Safety
 /// With the lock of Python.
-pub(crate) unsafe fn make_type<T>(
+pub(crate) unsafe fn make_type<T: Send + Sync>(
     name: &'static CStr,
     methods: Vec<py::PyMethodDef>,
     new: Option<py::newfunc>,
@@ -50,7 +51,7 @@ pub(crate) unsafe fn make_type<T>(
 ///
 /// # Safety
 /// With the lock of Python, and a type that [`make_type`] has made for `T`.
-pub(crate) unsafe fn make<T>(kind: *mut py::PyTypeObject, value: T) -> Option<Ref> {
+pub(crate) unsafe fn make<T: Send + Sync>(kind: *mut py::PyTypeObject, value: T) -> Option<Ref> {
     // SAFETY: as the caller promises; the object has room for the pointer.
     unsafe {
         let object = Ref::own(py::PyType_GenericAlloc(kind, 0))?;
@@ -63,7 +64,7 @@ pub(crate) unsafe fn make<T>(kind: *mut py::PyTypeObject, value: T) -> Option<Re
 ///
 /// # Safety
 /// With the lock of Python, for an object that [`make`] has made with a `T`, and not beyond its
-/// life. The value is shared: all that changes in it are cells.
+/// life. The value is shared.
 pub(crate) unsafe fn get<'a, T>(object: *mut py::PyObject) -> &'a T {
     // SAFETY: as the caller promises.
     unsafe { &*(*object.cast::<Held<T>>()).value }
@@ -126,6 +127,11 @@ pub(crate) fn method(name: &'static CStr, function: py::PyCFunctionFast) -> py::
 /// An owned reference.
 #[derive(Debug)]
 pub(crate) struct Ref(*mut py::PyObject);
+
+// SAFETY: objects belong to no thread, and all that is done with one is done as Python needs it.
+unsafe impl Send for Ref {}
+// SAFETY: as above.
+unsafe impl Sync for Ref {}
 
 impl Ref {
     /// Takes a reference over; `None` with an error of Python.
@@ -196,6 +202,20 @@ pub(crate) unsafe fn tuple(items: impl ExactSizeIterator<Item = Option<Ref>>) ->
         }
         Some(tuple)
     }
+}
+
+/// An item of a list, which another thread may change; `None` with an error of Python.
+///
+/// # Safety
+/// With the lock of Python; the list lives.
+pub(crate) unsafe fn item(list: *mut py::PyObject, place: py::Py_ssize_t) -> Option<Ref> {
+    // SAFETY: as the caller promises.
+    unsafe { Ref::own(py::compat::PyList_GetItemRef(list, place)) }
+}
+
+/// Locks what threads share. What a panic has left there is in order.
+pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An attribute of an object.

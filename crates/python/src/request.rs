@@ -1,9 +1,8 @@
 //! A request that this process has taken: its head, its body, and what is sent.
 
-use std::cell::{Cell, RefCell};
 use std::ptr;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use pyo3_ffi as py;
@@ -11,7 +10,7 @@ use wsgi::State;
 
 use crate::environ::Templates;
 use crate::held::{
-    Ref, bytes_of, called, make, make_type, method, none, number, os_error, tuple, unlocked,
+    Ref, bytes_of, called, locked, make, make_type, method, none, number, os_error, tuple, unlocked,
 };
 use crate::response;
 use crate::ring::Shared;
@@ -27,35 +26,33 @@ const RECEIVED: usize = 7;
 
 /// A request.
 pub(crate) struct Request {
-    shared: Rc<Shared>,
+    shared: Arc<Shared>,
     slot: u32,
     state: State,
-    written: Cell<u32>,
-    read: Cell<u32>,
+    /// Under it, the slot is this request's: what is put there or taken from there is.
+    ends: Mutex<Ends>,
+}
+
+/// How far a request is.
+#[derive(Default)]
+struct Ends {
+    written: u32,
+    read: u32,
     /// What was read and not used.
-    rest: RefCell<Vec<u8>>,
-    is_over: Cell<bool>,
+    rest: Vec<u8>,
+    is_over: bool,
     /// A thread is in the middle of a frame, and waits.
-    is_writing: Cell<bool>,
+    is_writing: bool,
 }
 
 impl Request {
-    pub fn new(shared: Rc<Shared>, slot: u32, state: State) -> Request {
-        Request {
-            shared,
-            slot,
-            state,
-            written: Cell::new(0),
-            read: Cell::new(0),
-            rest: RefCell::default(),
-            is_over: Cell::new(false),
-            is_writing: Cell::new(false),
-        }
+    pub fn new(shared: Arc<Shared>, slot: u32, state: State) -> Request {
+        Request { shared, slot, state, ends: Mutex::default() }
     }
 
     /// Whether the loop still waits for the response.
-    fn is_wanted(&self) -> bool {
-        !self.is_over.get() && self.shared.region.state(self.slot) == Some(self.state)
+    fn is_wanted(&self, ends: &Ends) -> bool {
+        !ends.is_over && self.shared.region.state(self.slot) == Some(self.state)
     }
 
     /// Reads until `rest` has at least so many bytes; false if they do not come.
@@ -65,106 +62,108 @@ impl Request {
     unsafe fn fill(&self, least: usize) -> bool {
         let region = &self.shared.region;
         loop {
-            if self.rest.borrow().len() >= least {
+            let mut ends = locked(&self.ends);
+            if ends.rest.len() >= least {
                 return true;
             }
             let seen = region.changes(self.slot);
-            if !self.is_wanted() {
+            if !self.is_wanted(&ends) {
                 return false;
             }
-            let mut read = self.read.get();
-            let taken = {
-                let mut rest = self.rest.borrow_mut();
-                region.down(self.slot).take(&mut read, usize::MAX, &mut rest)
+            let Ends { read, rest, .. } = &mut *ends;
+            let Ok(count) = region.down(self.slot).take(read, usize::MAX, rest) else {
+                return false;
             };
-            self.read.set(read);
-            match taken {
-                Err(_) => return false,
-                Ok(0) if region.is_down_closed(self.slot) => return false,
-                Ok(count) => {
-                    if region.takes_wait_for_room(self.slot) {
-                        self.shared.tell_loop(self.state.lane, self.slot);
-                    }
-                    if count == 0 {
-                        // SAFETY: as the caller promises; only the region is used.
-                        unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
-                    }
-                }
+            if count == 0 && region.is_down_closed(self.slot) {
+                return false;
+            }
+            if region.takes_wait_for_room(self.slot) {
+                self.shared.tell_loop(self.state.lane, self.slot);
+            }
+            drop(ends);
+            if count == 0 {
+                // SAFETY: as the caller promises; only the region is used.
+                unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
             }
         }
     }
 
     /// Takes bytes that [`Request::fill`] has read.
     fn taken(&self, count: usize) -> Vec<u8> {
-        let mut rest = self.rest.borrow_mut();
+        let rest = &mut locked(&self.ends).rest;
         let count = count.min(rest.len());
         let left = rest.split_off(count);
-        std::mem::replace(&mut *rest, left)
+        std::mem::replace(rest, left)
     }
 
     /// Sends all of these bytes; false if the loop has gone.
     ///
     /// # Safety
     /// With the lock of Python. The bytes must stay what they are without it.
-    unsafe fn send(&self, mut bytes: &[u8]) -> bool {
+    unsafe fn send(&self, bytes: &[u8]) -> bool {
+        locked(&self.ends).is_writing = true;
+        // SAFETY: as the caller promises.
+        let is_sent = unsafe { self.send_all(bytes) };
+        locked(&self.ends).is_writing = false;
+        is_sent
+    }
+
+    unsafe fn send_all(&self, mut bytes: &[u8]) -> bool {
         let region = &self.shared.region;
         let mut began: Option<Instant> = None;
-        self.is_writing.set(true);
-        let is_sent = loop {
-            if bytes.is_empty() {
-                break true;
-            }
+        while !bytes.is_empty() {
             let seen = region.changes(self.slot);
-            if !self.is_wanted() {
-                break false;
-            }
-            match self.put(bytes) {
-                None => break false,
-                Some(0) => {
+            let count = {
+                let mut ends = locked(&self.ends);
+                if !self.is_wanted(&ends) {
+                    return false;
+                }
+                region.up(self.slot).put(&mut ends.written, bytes)
+            };
+            match count {
+                Err(_) => return false,
+                Ok(0) => {
                     let waited = began.get_or_insert_with(Instant::now).elapsed();
                     if self.shared.send_timeout.is_some_and(|limit| waited >= limit) {
-                        break false;
+                        return false;
                     }
                     // SAFETY: as the caller promises; only the region is used.
                     unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
                 }
-                Some(count) => {
+                Ok(count) => {
                     began = None;
                     self.shared.tell_loop(self.state.lane, self.slot);
                     bytes = bytes.get(count..).unwrap_or_default();
                 }
             }
-        };
-        self.is_writing.set(false);
-        is_sent
-    }
-
-    fn put(&self, bytes: &[u8]) -> Option<usize> {
-        let mut written = self.written.get();
-        let count = self.shared.region.up(self.slot).put(&mut written, bytes);
-        self.written.set(written);
-        count.ok()
+        }
+        true
     }
 
     /// Sends a whole response and finishes, if it can be done at once; `None` if it can't, and
     /// whether the loop waits for it.
     pub fn send_whole(&self, frames: &[u8]) -> Option<bool> {
-        let room = self.shared.region.up(self.slot).room(self.written.get());
-        if self.is_writing.get() || self.is_over.get() || room.ok()? < frames.len() {
+        let mut ends = locked(&self.ends);
+        let stream = self.shared.region.up(self.slot);
+        if ends.is_writing || ends.is_over || stream.room(ends.written).ok()? < frames.len() {
             return None;
         }
-        let is_wanted = self.is_wanted();
+        let is_wanted = self.is_wanted(&ends);
         if is_wanted {
-            self.put(frames);
+            let _ = stream.put(&mut ends.written, frames);
         }
-        self.finish();
+        self.end(&mut ends);
         Some(is_wanted)
     }
 
     /// The slot is the loop's from now on.
     pub fn finish(&self) {
-        if !self.is_over.replace(true) {
-            self.shared.busy.set(self.shared.busy.get().saturating_sub(1));
+        self.end(&mut locked(&self.ends));
+    }
+
+    fn end(&self, ends: &mut Ends) {
+        if !std::mem::replace(&mut ends.is_over, true) {
+            self.shared.busy.fetch_sub(1, Ordering::SeqCst);
             if self.shared.region.finish(self.slot, self.state) {
                 self.shared.tell_loop(self.state.lane, self.slot);
             }
@@ -183,10 +182,9 @@ impl Request {
                 return none();
             }
             let head = self.taken(length);
-            let mut templates = self.shared.templates.take();
+            let mut templates = self.shared.take_templates();
             let parsed = self.parsed(&head, &mut templates);
-            // What another thread has put there goes, which may run code of Python.
-            drop(self.shared.templates.replace(templates));
+            self.shared.leave_templates(templates);
             parsed
         }
     }
@@ -313,7 +311,8 @@ unsafe extern "C" fn is_closed(
     // SAFETY: as above.
     unsafe {
         called((this, args, count), c"is_closed()", |request: &Request, []| {
-            Ref::own(py::PyBool_FromLong((!request.is_wanted()).into()))
+            let is_wanted = request.is_wanted(&locked(&request.ends));
+            Ref::own(py::PyBool_FromLong((!is_wanted).into()))
         })
     }
 }

@@ -1,15 +1,15 @@
 //! A response that an application gives in the usual way: `start_response` once, with plain texts,
 //! and a list with one bytes object. Anything else is left to the worker's class.
 
-use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3_ffi as py;
 
 use crate::held::{
-    Ref, attribute, bytes_of, call, called, caught, get, make, make_type, none, tuple,
+    Ref, attribute, bytes_of, call, called, caught, get, item, locked, make, make_type, none, tuple,
 };
 use crate::request::Request;
 
@@ -24,12 +24,22 @@ struct Response {
     class: Ref,
     wire: Ref,
     /// The worker's response, once it is needed.
-    other: RefCell<Option<Ref>>,
+    other: Mutex<Option<Ref>>,
     /// What was given to `start_response`.
-    given: RefCell<Option<(Ref, Ref)>>,
-    /// The content of the frame of the head.
-    head: RefCell<Vec<u8>>,
-    length: Cell<Option<usize>>,
+    given: Mutex<Option<Given>>,
+}
+
+/// A status and fields.
+struct Given {
+    status: Ref,
+    headers: Ref,
+    head: Head,
+}
+
+/// The content of the frame of a head, and what it says of the body's length.
+struct Head {
+    content: Vec<u8>,
+    length: Option<usize>,
 }
 
 /// Makes the type; false with an error of Python.
@@ -70,10 +80,8 @@ pub(crate) unsafe extern "C" fn respond(
             let response = Response {
                 class: Ref::share(class),
                 wire: Ref::share(wire),
-                other: RefCell::default(),
-                given: RefCell::default(),
-                head: RefCell::default(),
-                length: Cell::new(None),
+                other: Mutex::default(),
+                given: Mutex::default(),
             };
             let object = make(KIND.load(Ordering::Relaxed), response)?;
             let definition = START.load(Ordering::Relaxed);
@@ -99,28 +107,26 @@ impl Response {
     ) -> Option<bool> {
         // SAFETY: with the lock of Python and objects that the caller keeps.
         unsafe {
-            if self.other.borrow().is_some() || self.given.borrow().is_none() {
+            if locked(&self.other).is_some() || locked(&self.given).is_none() {
                 return Some(false);
             }
             if py::PyList_CheckExact(result) == 0 || py::PyList_Size(result) != 1 {
                 return Some(false);
             }
-            let item = py::PyList_GetItem(result, 0);
-            if item.is_null() || py::PyBytes_CheckExact(item) == 0 {
+            let Some(item) = item(result, 0) else {
+                // Another thread has changed it.
+                py::PyErr_Clear();
+                return Some(false);
+            };
+            if py::PyBytes_CheckExact(item.as_ptr()) == 0 {
                 return Some(false);
             }
-            // The log may run code of the application, which could change the list.
-            let item = Ref::share(item);
             flush(log)?;
             let data = bytes_of(item.as_ptr())?;
-            let data = data.get(..self.length.get().unwrap_or(data.len())).unwrap_or(data);
-            let head = self.head.borrow();
-            let mut frames = Vec::with_capacity(head.len() + data.len() + 15);
-            put_frame(&mut frames, b'H', &head);
-            if !data.is_empty() {
-                put_frame(&mut frames, b'D', data);
-            }
-            put_frame(&mut frames, b'E', &[]);
+            let frames = match &*locked(&self.given) {
+                Some(given) => given.head.frames(data),
+                None => return Some(false),
+            };
             // Whether the client has gone makes no difference.
             Some(request.send_whole(&frames).is_some())
         }
@@ -130,11 +136,13 @@ impl Response {
     unsafe fn other(&self) -> Option<Ref> {
         // SAFETY: with the lock of Python.
         unsafe {
-            if let Some(other) = &*self.other.borrow() {
-                return Some(other.clone());
+            let known = locked(&self.other).clone();
+            if known.is_some() {
+                return known;
             }
             let other = call(self.class.as_ptr(), [self.wire.as_ptr(), ptr::null_mut()])?;
-            let given = self.given.borrow().clone();
+            let of = |given: &Given| (given.status.clone(), given.headers.clone());
+            let given = locked(&self.given).as_ref().map(of);
             if let Some((status, headers)) = given {
                 for (name, value) in [(c"status", status), (c"headers", headers)] {
                     let (object, value) = (other.as_ptr(), value.as_ptr());
@@ -144,12 +152,12 @@ impl Response {
                 }
             }
             // Another thread of the application may have been faster meanwhile.
-            Some(self.other.borrow_mut().get_or_insert_with(|| other.clone()).clone())
+            Some(locked(&self.other).get_or_insert_with(|| other.clone()).clone())
         }
     }
 
     /// Takes usual arguments; false if they are not. `headers` is copied: the application may
-    /// change it later.
+    /// change it later, and another thread meanwhile.
     unsafe fn take(&self, status: *mut py::PyObject, headers: *mut py::PyObject) -> Option<bool> {
         // SAFETY: with the lock of Python and objects that the caller keeps.
         unsafe {
@@ -159,40 +167,61 @@ impl Response {
             if py::PyList_CheckExact(headers) == 0 {
                 return Some(false);
             }
-            // Taken out: Python may give its lock to another thread at any call.
-            let mut head = self.head.take();
-            head.clear();
-            head.extend_from_slice(line);
-            self.length.set(None);
-            for place in 0..py::PyList_Size(headers) {
-                let header = py::PyList_GetItem(headers, place);
+            let headers = Ref::own(py::PyList_GetSlice(headers, 0, py::Py_ssize_t::MAX))?;
+            let Some(head) = Head::of(line, &headers) else { return Some(false) };
+            let given = Given { status: Ref::share(status), headers, head };
+            let before = locked(&self.given).replace(given);
+            drop(before);
+            Some(true)
+        }
+    }
+}
+
+impl Head {
+    /// The head of a status line and a list of fields that nothing else has; `None` if they are not
+    /// the usual ones.
+    unsafe fn of(line: &[u8], headers: &Ref) -> Option<Head> {
+        // SAFETY: with the lock of Python and objects that the caller keeps.
+        unsafe {
+            let count = py::PyList_Size(headers.as_ptr());
+            let mut content = Vec::with_capacity(line.len() + 48 * count.unsigned_abs());
+            content.extend_from_slice(line);
+            let mut length = None;
+            for place in 0..count {
+                let header = py::PyList_GetItem(headers.as_ptr(), place);
                 if header.is_null()
                     || py::PyTuple_CheckExact(header) == 0
                     || py::PyTuple_Size(header) != 2
                 {
-                    return Some(false);
+                    return None;
                 }
-                let name = plain(py::PyTuple_GetItem(header, 0));
-                let value = plain(py::PyTuple_GetItem(header, 1));
-                let (Some(name), Some(value)) = (name, value) else { return Some(false) };
+                let name = plain(py::PyTuple_GetItem(header, 0))?;
+                let value = plain(py::PyTuple_GetItem(header, 1))?;
                 if name.is_empty() || name.iter().any(|byte| matches!(byte, b' ' | b':' | b'\t')) {
-                    return Some(false);
+                    return None;
                 }
                 if name.eq_ignore_ascii_case(b"Content-Length") {
-                    let Some(length) = decimal(value) else { return Some(false) };
-                    self.length.set(Some(length));
+                    length = Some(decimal(value)?);
                 }
-                head.push(0);
-                head.extend_from_slice(name);
-                head.push(0);
-                head.extend_from_slice(value);
+                content.push(0);
+                content.extend_from_slice(name);
+                content.push(0);
+                content.extend_from_slice(value);
             }
-            let copy = Ref::own(py::PyList_GetSlice(headers, 0, py::Py_ssize_t::MAX))?;
-            self.head.replace(head);
-            let before = self.given.replace(Some((Ref::share(status), copy)));
-            drop(before);
-            Some(true)
+            Some(Head { content, length })
         }
+    }
+
+    /// The frames of the whole response with this body.
+    fn frames(&self, data: &[u8]) -> Vec<u8> {
+        let data = data.get(..self.length.unwrap_or(data.len())).unwrap_or(data);
+        let mut frames = Vec::with_capacity(self.content.len() + data.len() + 15);
+        put_frame(&mut frames, b'H', &self.content);
+        if !data.is_empty() {
+            put_frame(&mut frames, b'D', data);
+        }
+        put_frame(&mut frames, b'E', &[]);
+        frames
     }
 }
 
@@ -213,7 +242,7 @@ unsafe extern "C" fn start(
             return None;
         }
         let is_usual = (count == 2 || count == 3 && *args.add(2) == py::Py_None())
-            && response.other.borrow().is_none();
+            && locked(&response.other).is_none();
         // The worker's class says what is wrong with others.
         if is_usual && response.take(*args, *args.add(1))? {
             let definition = WRITE.load(Ordering::Relaxed);

@@ -1,9 +1,8 @@
 //! The memory that a worker process shares with the loops, and its threads that wait there.
 
-use std::cell::{Cell, RefCell};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use pyo3_ffi as py;
@@ -11,8 +10,8 @@ use wsgi::{Geometry, Region};
 
 use crate::environ::Templates;
 use crate::held::{
-    Ref, bytes_of, called, caught, make, make_type as make_held, method, none, number, os_error,
-    tuple, unlocked,
+    Ref, bytes_of, called, caught, locked, make, make_type as make_held, method, none, number,
+    os_error, tuple, unlocked,
 };
 use crate::request::{self, Request};
 
@@ -20,15 +19,15 @@ use crate::request::{self, Request};
 pub(crate) struct Shared {
     pub region: Region,
     pub place: u16,
-    /// What earlier requests have left. A thread that uses it takes it out: Python may give its
-    /// lock to another one at any call, which then does without.
-    pub templates: RefCell<Templates>,
+    /// What earlier requests have left, for each thread that uses it at the same time: it takes
+    /// the last ones out, and puts them back.
+    templates: Mutex<Vec<Templates>>,
     /// What all environs have.
-    constants: RefCell<Option<Ref>>,
+    constants: Mutex<Option<Ref>>,
     /// Descriptors that wake loops, by their lanes.
-    bells: RefCell<Vec<Option<RawFd>>>,
+    bells: RwLock<Vec<Option<RawFd>>>,
     /// Requests that were taken and are not finished.
-    pub busy: Cell<usize>,
+    pub busy: AtomicUsize,
     is_draining: AtomicBool,
     /// How long a client may take nothing.
     pub send_timeout: Option<Duration>,
@@ -37,7 +36,17 @@ pub(crate) struct Shared {
 impl Shared {
     /// What all environs have.
     pub fn constants(&self) -> Option<Ref> {
-        self.constants.borrow().clone()
+        locked(&self.constants).clone()
+    }
+
+    /// What an earlier request has left.
+    pub fn take_templates(&self) -> Templates {
+        locked(&self.templates).pop().unwrap_or_default()
+    }
+
+    /// Leaves it to a later request. As many as threads have used at the same time are kept.
+    pub fn leave_templates(&self, templates: Templates) {
+        locked(&self.templates).push(templates);
     }
 
     /// Something has happened in a slot of a loop.
@@ -48,8 +57,9 @@ impl Shared {
     }
 
     fn ring(&self, lane: u16) {
-        if let Some(Some(bell)) = self.bells.borrow().get(usize::from(lane)) {
-            // SAFETY: open until `set_bell` replaces it, under the same lock.
+        let bells = self.bells.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Some(bell)) = bells.get(usize::from(lane)) {
+            // SAFETY: open until `set_bell` has replaced it, for which it needs the lock.
             let bell = unsafe { BorrowedFd::borrow_raw(*bell) };
             let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
         }
@@ -67,7 +77,7 @@ pub(crate) unsafe fn make_type() -> *mut py::PyObject {
         py::PyMethodDef::zeroed(),
     ];
     // SAFETY: as the caller promises, with the lock.
-    unsafe { make_held::<Rc<Shared>>(c"_tamarack_wsgi.Ring", methods, Some(new)) }
+    unsafe { make_held::<Arc<Shared>>(c"_tamarack_wsgi.Ring", methods, Some(new)) }
 }
 
 /// `Ring(descriptor, place, slots, lanes, places, timeout)`, the last in seconds or 0.
@@ -101,14 +111,14 @@ unsafe extern "C" fn new(
         let shared = Shared {
             region,
             place: number,
-            templates: RefCell::default(),
-            constants: RefCell::default(),
-            bells: RefCell::default(),
-            busy: Cell::new(0),
+            templates: Mutex::default(),
+            constants: Mutex::default(),
+            bells: RwLock::default(),
+            busy: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
             send_timeout: (timeout > 0).then(|| Duration::from_secs(timeout.into())),
         };
-        make(kind, Rc::new(shared))
+        make(kind, Arc::new(shared))
     })
 }
 
@@ -124,7 +134,7 @@ unsafe extern "C" fn take(
 
 /// # Safety
 /// With the lock of Python.
-unsafe fn next_request(shared: &Rc<Shared>) -> Option<Ref> {
+unsafe fn next_request(shared: &Arc<Shared>) -> Option<Ref> {
     let (region, place) = (&shared.region, u32::from(shared.place));
     loop {
         region.is_up(place);
@@ -140,7 +150,7 @@ unsafe fn next_request(shared: &Rc<Shared>) -> Option<Ref> {
             if has_more {
                 region.wake_worker();
             }
-            shared.busy.set(shared.busy.get() + 1);
+            shared.busy.fetch_add(1, Ordering::SeqCst);
             // SAFETY: as the caller promises.
             return unsafe { request::make_object(Request::new(shared.clone(), slot, state)) };
         }
@@ -160,7 +170,7 @@ unsafe extern "C" fn drain(
 ) -> *mut py::PyObject {
     // SAFETY: as above.
     unsafe {
-        called((this, args, count), c"drain()", |shared: &Rc<Shared>, []| {
+        called((this, args, count), c"drain()", |shared: &Arc<Shared>, []| {
             shared.is_draining.store(true, Ordering::SeqCst);
             shared.region.wake_all(u32::from(shared.place));
             // Another process may be idle.
@@ -180,8 +190,8 @@ unsafe extern "C" fn busy(
 ) -> *mut py::PyObject {
     // SAFETY: as above.
     unsafe {
-        called((this, args, count), c"busy()", |shared: &Rc<Shared>, []| {
-            Ref::own(py::PyLong_FromSize_t(shared.busy.get()))
+        called((this, args, count), c"busy()", |shared: &Arc<Shared>, []| {
+            Ref::own(py::PyLong_FromSize_t(shared.busy.load(Ordering::SeqCst)))
         })
     }
 }
@@ -195,7 +205,7 @@ unsafe extern "C" fn set_bell(
     let usage = c"set_bell(lane, descriptor)";
     // SAFETY: as above.
     unsafe {
-        called((this, args, count), usage, |shared: &Rc<Shared>, [lane, descriptor]| {
+        called((this, args, count), usage, |shared: &Arc<Shared>, [lane, descriptor]| {
             let (lane, descriptor) = (number(lane)?, number(descriptor)?);
             let Ok(lane) = u16::try_from(lane) else { return os_error(c"no lane") };
             if u32::from(lane) >= shared.region.geometry().lanes() {
@@ -203,7 +213,7 @@ unsafe extern "C" fn set_bell(
             }
             let bell = RawFd::try_from(descriptor).ok().filter(|bell| *bell >= 0);
             let before = {
-                let mut bells = shared.bells.borrow_mut();
+                let mut bells = shared.bells.write().unwrap_or_else(PoisonError::into_inner);
                 let needed = usize::from(lane) + 1;
                 if bells.len() < needed {
                     bells.resize(needed, None);
@@ -225,8 +235,8 @@ unsafe extern "C" fn set_constants(
 ) -> *mut py::PyObject {
     // SAFETY: as above.
     unsafe {
-        called((this, args, count), c"set_constants(dict)", |shared: &Rc<Shared>, [constants]| {
-            let before = shared.constants.replace(Some(Ref::share(constants)));
+        called((this, args, count), c"set_constants(dict)", |shared: &Arc<Shared>, [constants]| {
+            let before = locked(&shared.constants).replace(Ref::share(constants));
             drop(before);
             none()
         })
@@ -241,7 +251,7 @@ unsafe extern "C" fn stat(
 ) -> *mut py::PyObject {
     // SAFETY: as above.
     unsafe {
-        called((this, args, count), c"stat(path)", |_: &Rc<Shared>, [path]| {
+        called((this, args, count), c"stat(path)", |_: &Arc<Shared>, [path]| {
             let Ok(found) = rustix::fs::stat(bytes_of(path)?) else { return none() };
             let time = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
             let time = py::PyLong_FromLongLong(i64::try_from(time).unwrap_or(i64::MAX));
