@@ -2,11 +2,14 @@
 //! responses that an application gives as one piece. What it does not do, or not so simply, the
 //! worker does in Python (`crates/modules/src/wsgi/mod_wsgi/worker`).
 //!
-//! It needs the limited API of Python 3.10 only, so that one file serves all later versions. The
-//! server never links it: a companion gives it to the workers that it starts.
+//! It needs the limited API of Python 3.10 only, so that one file serves all later versions, but
+//! those that can run without a lock: for each of these it is built on its own. The server never
+//! links it: a companion gives it to the workers that it starts.
 //!
-//! Everything runs under the lock of the interpreter, but waiting for a request, for bytes or for
-//! room.
+//! Waiting for a request, for bytes or for room is done without the lock of the interpreter. With
+//! the lock or without it, threads may use the same objects at the same time: what changes in them
+//! is atomic, or under a lock that is never held over a call into Python. "With the lock of Python"
+//! means, where there is none, a thread that the interpreter knows as running.
 #![expect(unsafe_code, reason = "the C API of Python")]
 
 mod environ;
@@ -44,6 +47,10 @@ pub unsafe extern "C" fn PyInit__tamarack_wsgi() -> *mut py::PyObject {
         }
         let ring = ring::make_type();
         if ring.is_null() || py::PyModule_AddObject(module, c"Ring".as_ptr(), ring) < 0 {
+            return ptr::null_mut();
+        }
+        #[cfg(Py_GIL_DISABLED)]
+        if py::PyUnstable_Module_SetGIL(module, py::Py_MOD_GIL_NOT_USED) < 0 {
             return ptr::null_mut();
         }
         module

@@ -107,6 +107,7 @@ mod wsgi;
 mod wsgi_browser;
 mod wsgi_faults;
 mod wsgi_frameworks;
+mod wsgi_free;
 mod wsgi_hostile;
 mod wsgi_shown;
 mod wsgi_versions;

@@ -18,9 +18,10 @@ def application(environ, start_response):
     return [out]
 ";
 
-/// The version of an interpreter, and its own executable; `None` if it does not run.
+/// The version of an interpreter, with a "t" if it can run without its lock, and its own
+/// executable; `None` if it does not run.
 fn asked(program: &Path) -> Option<(String, PathBuf)> {
-    let script = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)";
+    let script = "import sys; print('%d.%d' % sys.version_info[:2] + sys.abiflags, sys.executable)";
     let output = Command::new(program).args(["-c", script]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let (version, path) = text.trim().split_once(' ')?;
@@ -29,8 +30,9 @@ fn asked(program: &Path) -> Option<(String, PathBuf)> {
 
 /// The interpreters from 3.10 on: by their names, in the versions of pyenv, and those that
 /// `OTHER_PYTHONS` names, separated by colons. One for each version.
-fn others() -> Vec<(String, PathBuf)> {
-    let named = (10..30).map(|minor| PathBuf::from(format!("python3.{minor}")));
+pub fn others() -> Vec<(String, PathBuf)> {
+    let named = (10..30).flat_map(|minor| ["", "t"].map(|end| format!("python3.{minor}{end}")));
+    let named = named.map(PathBuf::from);
     let home = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".pyenv")));
     let installed = home.and_then(|home| std::fs::read_dir(home.join("versions")).ok());
@@ -41,8 +43,12 @@ fn others() -> Vec<(String, PathBuf)> {
     let mut found: Vec<(String, PathBuf)> =
         named.chain(installed).chain(given).filter_map(|program| asked(&program)).collect();
     let is_new = |version: &str| {
-        let minor = version.strip_prefix("3.").and_then(|minor| minor.parse::<u32>().ok());
-        minor.is_some_and(|minor| minor >= 10)
+        let (minor, least) = match version.strip_suffix('t') {
+            Some(version) => (version, 14),
+            None => (version, 10),
+        };
+        let minor = minor.strip_prefix("3.").and_then(|minor| minor.parse::<u32>().ok());
+        minor.is_some_and(|minor| minor >= least)
     };
     found.retain(|(version, _)| is_new(version));
     found.sort();
@@ -54,7 +60,9 @@ fn others() -> Vec<(String, PathBuf)> {
 
 #[test]
 fn other_versions_run_in_virtual_environments() {
-    let versions = others();
+    let mut versions = others();
+    // Those are tried elsewhere.
+    versions.retain(|(version, _)| !version.ends_with('t'));
     if versions.is_empty() {
         eprintln!("skipped: no Python but that of the system; OTHER_PYTHONS could name one");
     }

@@ -200,18 +200,6 @@ pub(super) fn slow_requests(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-pub(super) fn free_threading(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let on = super::setters::on_or_off("WSGIFreeThreading", arg)?;
-    if on {
-        cx.warn(
-            "WSGI0200: WSGIFreeThreading has no effect: applications run under the lock of their \
-             interpreter",
-        );
-    }
-    python(cx).free_threading = Some(on);
-    Ok(())
-}
-
 /// `<WSGIInterpreterOptions>`: the directives inside change only what is in force there.
 pub(super) fn section(cx: &mut Here<'_, '_>, arg: &Arg, nodes: &[Node]) -> Set {
     const ALLOWED: [&str; 7] = [

@@ -317,9 +317,9 @@ const PYTHON: &[Row<Wsgi>] = &[
     .state(State::Accepted("each application group has a process, and so a lock, of its own")),
     server(
         "WSGIFreeThreading",
-        Takes::One(python::free_threading),
+        Takes::One(|cx, arg| python::flag(cx, arg, |python| &mut python.free_threading)),
         "On|Off",
-        "Runs threads without a lock, if the interpreter can.",
+        "Lets threads run at the same time, if the interpreter can.",
     )
     .default("Off"),
     server(

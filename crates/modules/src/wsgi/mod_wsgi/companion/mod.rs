@@ -4,6 +4,7 @@
 //! group, and the name. The answer has the sending end of the queue, or says why there is none. For
 //! pages of mod_status it asks for the states of all groups.
 
+mod extensions;
 mod pool;
 mod process;
 mod settings;
@@ -30,6 +31,7 @@ use super::Wsgi;
 use super::counts::{REASONS, Reason, STATES, State};
 use super::daemon::DaemonGroup;
 use super::python::{InterpreterSection, Python};
+use extensions::Extensions;
 use pool::Pool;
 
 /// Application groups of a process group, most of which `%{ENV:…}` could make.
@@ -43,11 +45,6 @@ const END_DEADLINE: Duration = Duration::from_millis(3000);
 
 /// The identifier of the line among what epoll reports.
 const LINE: u64 = u64::MAX;
-
-/// Where the extension of Python lies, from the folder of the executable.
-/// The last one is where cargo leaves it for tests.
-const EXTENSIONS: [&str; 3] =
-    ["lib_tamarack_wsgi.so", "../lib/tamarack/_tamarack_wsgi.abi3.so", "deps/lib_tamarack_wsgi.so"];
 
 /// The message without it.
 const NO_EXTENSION: &str = "mod_wsgi: the extension for Python, lib_tamarack_wsgi.so, is not \
@@ -97,13 +94,13 @@ pub(super) fn run(plan: &Plan, line: &Line, counts: ProgramCounts) -> i32 {
         return 1;
     }
     let (pools, leaving) = (HashMap::new(), Vec::new());
-    let extension = extension();
-    if extension.is_none() {
+    let extensions = Extensions::find();
+    if extensions.files.is_empty() {
         plan.log(Level::Notice, NO_EXTENSION);
     }
     let tally = Tally::of(plan.groups.len());
     let mut broker =
-        Broker { plan, line, epoll, pools, leaving, extension, next: 0, counts, tally };
+        Broker { plan, line, epoll, pools, leaving, extensions, next: 0, counts, tally };
     broker.start_imports();
     while broker.turn() {}
     broker.end();
@@ -119,7 +116,7 @@ struct Broker<'p> {
     /// Those that take no more requests.
     leaving: Vec<Pool>,
     /// The extension of Python for shared memory.
-    extension: Option<OwnedFd>,
+    extensions: Extensions,
     /// The next identifier of a pool or process for epoll.
     next: u64,
     counts: ProgramCounts,
@@ -148,7 +145,7 @@ impl Tally {
 struct Tools<'b> {
     plan: &'b Plan,
     epoll: &'b OwnedFd,
-    extension: Option<&'b OwnedFd>,
+    extensions: &'b Extensions,
     next: &'b mut u64,
     counts: &'b ProgramCounts,
     tally: &'b Tally,
@@ -176,7 +173,7 @@ impl Broker<'_> {
         let tools = Tools {
             plan: self.plan,
             epoll: &self.epoll,
-            extension: self.extension.as_ref(),
+            extensions: &self.extensions,
             next: &mut self.next,
             counts: &self.counts,
             tally: &self.tally,
@@ -297,7 +294,7 @@ impl Broker<'_> {
         let mut tools = Tools {
             plan: self.plan,
             epoll: &self.epoll,
-            extension: self.extension.as_ref(),
+            extensions: &self.extensions,
             next: &mut self.next,
             counts: &self.counts,
             tally: &self.tally,
@@ -336,13 +333,4 @@ impl Broker<'_> {
         }
         self.split().0.for_each(Pool::kill);
     }
-}
-
-/// Opens the extension of Python, which lies beside the executable; `None` if it is not there.
-/// Workers get the descriptor: their user need not be able to reach the file.
-fn extension() -> Option<OwnedFd> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent()?;
-    let places = EXTENSIONS.iter().map(|place| folder.join(place));
-    places.filter_map(|place| regular::open(place).ok()).map(OwnedFd::from).next()
 }

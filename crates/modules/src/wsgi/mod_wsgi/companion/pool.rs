@@ -72,9 +72,9 @@ impl Pool {
         let backlog = backlog.and_then(|most| usize::try_from(most).ok()).unwrap_or(BACKLOG);
         let (channel, queue) = Channel::pair(backlog + ROOM)?;
         let identifier = tools.identifier();
-        let slots = match tools.extension {
-            Some(_) => Some(Slots::create(group, tools.plan.loops_max)?),
-            None => None,
+        let slots = match tools.extensions.files.is_empty() {
+            true => None,
+            false => Some(Slots::create(group, tools.plan.loops_max)?),
         };
         let mut pool = Pool {
             askers: slots.is_some().then(Vec::new),

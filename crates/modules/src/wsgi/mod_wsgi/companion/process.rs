@@ -130,6 +130,7 @@ impl Process {
         let python = tools.plan.python.of(&tools.plan.interpreters, group.name(), application);
         let executable = python.executable(group.daemon.as_deref());
         let place = slots.map(|(slots, place)| (slots.geometry(), place));
+        let place = place.map(|(geometry, place)| (geometry, place, &*tools.extensions.kinds));
         let settings = settings(tools.plan, group, (application, place), &python);
         let script = File::from(memfd_create(c"mod_wsgi", MemfdFlags::CLOEXEC)?);
         let length = format!("{:08}", settings.len());
@@ -139,8 +140,9 @@ impl Process {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         rustix::io::ioctl_fionbio(&control, true)?;
         let mut kept = vec![script.as_fd(), queue, theirs.as_fd()];
-        if let (Some((slots, _)), Some(extension)) = (slots, tools.extension) {
-            kept.extend([slots.as_fd(), extension.as_fd()]);
+        if let Some((slots, _)) = slots {
+            kept.push(slots.as_fd());
+            kept.extend(tools.extensions.files.iter().map(OwnedFd::as_fd));
         }
         let mut command = Command::new(&executable);
         let errors = io::stderr().as_fd().try_clone_to_owned()?;
@@ -159,7 +161,7 @@ impl Process {
         let now = Instant::now();
         let mut process = Process {
             identifier,
-            place: place.map(|(_, place)| place),
+            place: place.map(|(_, place, _)| place),
             untold: VecDeque::new(),
             child,
             life,
@@ -301,6 +303,10 @@ fn words(executable: &std::path::Path, python: &Python, kept: &[BorrowedFd<'_>])
     }
     if python.no_bytecode == Some(true) {
         words.push(b"-B".to_vec());
+    }
+    if python.free_threading != Some(true) {
+        // A Python that can run without its lock would do so. Others ignore it.
+        words.extend([b"-X".to_vec(), b"gil=1".to_vec()]);
     }
     for warning in &python.warnings {
         words.extend([b"-W".to_vec(), warning.clone()]);

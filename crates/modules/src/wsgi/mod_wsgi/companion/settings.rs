@@ -61,7 +61,7 @@ impl GroupPlan {
 pub(super) fn settings(
     plan: &Plan,
     group: &GroupPlan,
-    (application, place): (&[u8], Option<(Geometry, u16)>),
+    (application, place): (&[u8], Option<(Geometry, u16, &str)>),
     python: &Python,
 ) -> Vec<u8> {
     let mut out = Vec::new();
@@ -73,10 +73,11 @@ pub(super) fn settings(
             out.extend_from_slice(&[name.as_bytes(), value].join(&0));
         }
     };
-    if let Some((size, place)) = place {
+    if let Some((size, place, extensions)) = place {
         let numbers = [u32::from(place), size.slots(), size.lanes(), size.processes()];
         let numbers = numbers.map(|number| number.to_string()).join(" ");
         put("region", numbers.as_bytes());
+        put("extensions", extensions.as_bytes());
     }
     let flag = |on: bool| if on { &b"1"[..] } else { b"" };
     put("group", group.name());
@@ -90,6 +91,7 @@ pub(super) fn settings(
     put("stdin", flag(python.no_stdin == Some(true)));
     put("stdout", flag(python.no_stdout == Some(true)));
     put("signal", flag(python.no_signal != Some(false)));
+    put("free", flag(python.free_threading == Some(true)));
     put("destroy", flag(python.destroy != Some(false)));
     let text = |name| group.daemon.as_ref().and_then(|daemon| daemon.text(name));
     put("path", text("python-path").or(python.path.as_deref()).unwrap_or_default());

@@ -44,6 +44,8 @@ class _Life:
         self.started = time.time()
         self.began = time.monotonic()
         self.turn = threading.Lock()
+        # Counters: a Python without a lock of its own would lose some.
+        self.lock = threading.Lock()
         self.active = set()
         self.count = 0
         self.busy = 0.0
@@ -117,10 +119,13 @@ class _Life:
 
     def done(self, task):
         self.active.discard(task)
-        self.busy += time.monotonic() - task.began
-        if self.maximum and self.count >= self.maximum and not self.is_retiring:
-            self.is_retiring = True
-            _report(b'R', 'Maximum requests reached')
+        with self.lock:
+            self.busy += time.monotonic() - task.began
+            if self.maximum and self.count >= self.maximum and not self.is_retiring:
+                self.is_retiring = True
+                _report(b'R', 'Maximum requests reached')
+        if _watches_lock:
+            _watch_lock()
         if self.is_draining:
             self.notify()
 
@@ -163,13 +168,31 @@ def _interrupt(task, error):
     _set_error(ctypes.c_ulong(task.ident), target)
 
 
+# Whether WSGIFreeThreading is on, and Python's lock not.
+_watches_lock = bool(_settings.get('free'))
+
+
+def _watch_lock():
+    """Says once that threads run under Python's lock, although WSGIFreeThreading is on."""
+    global _watches_lock
+    if not hasattr(sys, '_is_gil_enabled') or 't' not in sys.abiflags:
+        _watches_lock = False
+        _write_log('WSGI0200: WSGIFreeThreading has no effect: %s, Python %d.%d, is no '
+                   'free-threaded build.' % (sys.executable, *sys.version_info[:2]), b'4')
+    elif sys._is_gil_enabled():
+        _watches_lock = False
+        _write_log('WSGI0200: WSGIFreeThreading has no effect any more: PYTHON_GIL, or a module '
+                   'that is not made for it, has switched the lock of Python on.', b'4')
+
+
 def _serve(wire, task):
     head = wire.head()
     if head is None or wire.is_closed(task.poller):
         # The client has left while the request waited.
         return
     task.count += 1
-    _life.count += 1
+    with _life.lock:
+        _life.count += 1
     task.started = time.time()
     task.data = {}
     if 'i' not in head[3]:
@@ -185,7 +208,8 @@ def _serve(wire, task):
             _answer(wire, head, log)
     except _Reload:
         _life.drain('Script changed')
-        _life.count -= 1
+        with _life.lock:
+            _life.count -= 1
         wire.send([_RETRY])
     finally:
         task.settle()
@@ -349,6 +373,8 @@ def _prepare():
     _set_name()
     _make_modules()
     _set_signals()
+    if _watches_lock:
+        _watch_lock()
 
 
 def _import_scripts():

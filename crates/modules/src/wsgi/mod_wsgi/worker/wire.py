@@ -35,7 +35,7 @@ _control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, int(sys.ar
 os.close(int(sys.argv[1]))
 os.set_inheritable(_queue.fileno(), False)
 os.set_inheritable(_control.fileno(), False)
-_region, _extension = map(int, sys.argv[4:6]) if len(sys.argv) > 5 else (-1, -1)
+_region, *_extensions = map(int, sys.argv[4:]) if len(sys.argv) > 4 else (-1,)
 sys.argv = ['mod_wsgi']
 
 _DATA_BYTES = 1 << 20
@@ -210,11 +210,19 @@ def _open_region():
     try:
         if sys.version_info < (3, 10) or sys.implementation.name != 'cpython':
             raise ImportError('it is made for CPython 3.10 and later')
-        if 't' in sys.abiflags:
-            raise ImportError('this Python has no lock')
         from importlib.machinery import ExtensionFileLoader, ModuleSpec
         import _imp
-        path = '/proc/self/fd/%d' % _extension
+        kinds = dict(zip(_settings['extensions'].split(), _extensions))
+        if 't' in sys.abiflags:
+            # Some of these versions name it, but could not load it.
+            kinds.pop('.abi3.so', None)
+        own = [kinds[kind] for kind in _imp.extension_suffixes() if kind in kinds]
+        if not own:
+            if 't' in sys.abiflags:
+                raise ImportError('for a free-threaded Python, from 3.14 on, it is built by '
+                                  '"make/extension %s"' % sys.executable)
+            raise ImportError('there is no file for Python %d.%d' % sys.version_info[:2])
+        path = '/proc/self/fd/%d' % own[0]
         loader = ExtensionFileLoader('_tamarack_wsgi', path)
         spec = ModuleSpec('_tamarack_wsgi', loader, origin=path)
         module = _imp.create_dynamic(spec)
@@ -229,7 +237,8 @@ def _open_region():
             os.close(region)
         return None
     finally:
-        os.close(_extension)
+        for descriptor in _extensions:
+            os.close(descriptor)
     _report(b'N')
     return ring
 
