@@ -6,6 +6,7 @@ pub mod errors;
 pub mod expr;
 pub mod handler;
 pub mod hostname;
+mod left;
 mod lookup;
 pub mod matching;
 pub mod other_method;

@@ -16,6 +16,7 @@ use crate::explain::{Begun, Event, Kind};
 use crate::files::path::StatError;
 use crate::files::validity::Trace;
 use crate::log::Level;
+use crate::phases::left::{self, Left};
 use crate::phases::process;
 use crate::phases::walk::symlink;
 use crate::request::etag::VariantsTag;
@@ -70,7 +71,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
         TypeId::of::<VariantsTag>(),
         TypeId::of::<InputFilters>(),
         // Emptied when the subrequest had been looked up.
-        TypeId::of::<LeftToMain>(),
+        TypeId::of::<Left>(),
         TypeId::of::<ParentSession>(),
     ];
     let kept = sub.extensions.into_iter().filter(|(of, _)| !own.contains(of));
@@ -267,23 +268,8 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     request.depends_as(sub);
     let looked_at = sub.depends.trace.take();
     request.take_trace(looked_at);
-    if let Some(left) = sub.kept_mut::<LeftToMain>() {
-        let LeftToMain { of_main, of_parent } = std::mem::take(left);
-        of_parent.into_iter().for_each(|change| change(request));
-        of_main.into_iter().for_each(|change| request.change_main(change));
-    }
+    left::hand_over(sub, request);
 }
-
-/// What a subrequest changes in its main request, and in the one that made it, once it has been
-/// looked up.
-#[derive(Default)]
-struct LeftToMain {
-    of_main: Vec<Change>,
-    of_parent: Vec<Change>,
-}
-
-/// A change of a request.
-pub type Change = Box<dyn FnOnce(&mut Request)>;
 
 /// The outcome of a look-up, for a recording.
 fn outcome(sub: &Request) -> String {
@@ -387,28 +373,5 @@ impl Request {
         }
         sub.depends.trace = self.depends.trace.as_ref().map(|_| Trace::default());
         sub
-    }
-
-    /// Changes the main request: at once if this is it, otherwise when the subrequest has been
-    /// looked up.
-    pub fn change_main(&mut self, change: Change) {
-        if self.main.is_none() {
-            return change(self);
-        }
-        self.leave(|left| left.of_main.push(change));
-    }
-
-    /// Changes the request that made this subrequest, when this has been looked up.
-    pub fn change_parent(&mut self, change: Change) {
-        self.leave(|left| left.of_parent.push(change));
-    }
-
-    fn leave(&mut self, change: impl FnOnce(&mut LeftToMain)) {
-        if self.kept::<LeftToMain>().is_none() {
-            self.keep(LeftToMain::default());
-        }
-        if let Some(left) = self.kept_mut::<LeftToMain>() {
-            change(left);
-        }
     }
 }

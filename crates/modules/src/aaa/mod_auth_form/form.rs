@@ -90,8 +90,8 @@ impl Unread {
     }
 }
 
-/// Reads the form in whose place the client has asked for something else. As in Apache, a subrequest
-/// for the same path precedes that: its hooks may log.
+/// Reads the form in whose place the client has asked for something else. As in Apache, a
+/// subrequest for the same path precedes that: its hooks may log.
 pub(super) async fn read_first(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
     let uri = request.resource.uri.clone();
     let mut sub = subrequest::lookup_response(request, &uri).await;

@@ -283,7 +283,8 @@ impl Walk {
     }
 
     fn cannot_stat(&mut self, request: &mut Request, error: StatError) -> Result<FileKind, u16> {
-        if error == StatError::SymlinkForbidden || self.is_dangling(request) {
+        let is_dangling = || request.engine.lstat(&self.here).is_ok_and(|entry| entry.is_symlink);
+        if error == StatError::SymlinkForbidden || is_dangling() {
             let why = "Symbolic link not allowed or link target not accessible";
             // Beside the file of its request, Apache looks at a link alone, unless it dangles.
             let main = request.main.as_deref().map(|main| main.filename.as_slice());
@@ -305,11 +306,6 @@ impl Walk {
         };
         log_failed(request, &self.here, errno);
         Err(forbid(request))
-    }
-
-    /// Whether the path so far is a dangling symbolic link.
-    fn is_dangling(&self, request: &Request) -> bool {
-        request.engine.lstat(&self.here).is_ok_and(|entry| entry.is_symlink)
     }
 
     /// Applies `<DirectoryMatch>`, and stores the results in the request.

@@ -219,13 +219,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_are_decoded_as_bit_by_bit(input in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn strings_are_decoded_as_bit_by_bit(
+            input in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
             assert_same(&input);
         }
 
         #[test]
         fn valid_strings_are_too(
-            text in proptest::collection::vec(prop_oneof![8 => 0x20..0x7fu8, 1 => any::<u8>()], 0..60),
+            text in proptest::collection::vec(
+                prop_oneof![8 => 0x20..0x7fu8, 1 => any::<u8>()],
+                0..60,
+            ),
             change in proptest::option::of((any::<proptest::sample::Index>(), any::<u8>())),
         ) {
             let mut coded = Vec::new();
