@@ -10,7 +10,7 @@ use blackbox::stall::Deadline;
 
 use crate::pair::Side;
 use crate::site::{Case, Request, Seat};
-use crate::talk::{NO_ANSWER, NO_CONNECTION, RESPONSE_LIMIT, TOO_LATE, entries};
+use crate::talk::{NO_ANSWER, NO_CONNECTION, RESPONSE_LIMIT, TOO_LATE, entries, lines};
 
 /// How often [`RESPONSE_LIMIT`] a server may take.
 const LIMITS_MAX: u32 = 5;
@@ -64,7 +64,7 @@ pub fn exchange(
         return vec![what.to_owned()];
     };
     keeper.learn(&answer);
-    let lines = renderer.answer(&answer).into_iter();
+    let lines = lines(request, &answer, renderer).into_iter();
     let mut lines: Vec<String> = lines.map(|line| keeper.unfill(line)).collect();
     http2::comparable(&mut lines);
     for line in &mut lines {

@@ -494,7 +494,7 @@ fn response(
         return (vec![what.to_owned()], true);
     };
     keeper.learn(&answer);
-    let lines = renderer.answer(&answer).into_iter();
+    let lines = lines(request, &answer, renderer).into_iter();
     let unsend = |line| if request.method == "TRACE" { keeper.unsend(line) } else { line };
     let mut lines: Vec<String> = lines.map(|line| unsend(keeper.unfill(line))).collect();
     lines.extend(entries(&answer).map(|entry| format!("= entry {}", renderer.mask(&entry))));
@@ -509,6 +509,23 @@ fn response(
     let is_cut = answer.broken.is_some();
     let ends = client.end.is_some() || is_cut || announces_close(&answer);
     (lines, ends)
+}
+
+/// The lines of a response. A request that is sent back names the port, which differs: it is shown
+/// as a text even if it is long.
+pub fn lines(request: &Request, answer: &Answer, renderer: &Renderer) -> Vec<String> {
+    let field = |name| answer.head.as_ref().and_then(|head| head.field(name));
+    let is_request = request.method == "TRACE"
+        && field("Content-Type").is_some_and(|kind| kind.starts_with(b"message/http"))
+        && field("Content-Encoding").is_none();
+    let mut lines = renderer.answer(answer);
+    let digest = lines.iter().position(|line| line.starts_with("body length="));
+    if let Some(digest) = digest.filter(|_| is_request) {
+        let mut text = Vec::new();
+        renderer.text(&answer.body, &mut text);
+        lines.splice(digest..=digest, text);
+    }
+    lines
 }
 
 /// What the server's own page of variants, or of similar names, lists, and which page it says is
@@ -614,16 +631,39 @@ fn ends(clients: &mut [Option<Client>], all: &mut [Vec<Vec<String>>]) -> bool {
 mod tests {
     use std::path::Path;
 
+    use blackbox::answer::{Answer, Head};
     use blackbox::place::Place;
     use blackbox::render::Renderer;
     use blackbox::testfile::TestFile;
 
-    use super::{in_logs, is_garbage, is_misframed, line};
+    use super::{in_logs, is_garbage, is_misframed, line, lines};
+    use crate::site::Request;
 
     #[test]
     fn a_target_of_foreign_memory_is_no_evidence() {
         assert!(is_garbage(&["< Location: j\\x11D\\x9ciU\\x00".to_owned()]));
         assert!(!is_garbage(&["< Location: http://other.test/\\xc3\\xa4".to_owned()]));
+    }
+
+    #[test]
+    fn a_long_request_that_is_sent_back_names_no_port() -> Result<(), String> {
+        let file = TestFile { ports: 1, ..TestFile::default() };
+        let shown = || {
+            let place = Place::build(&file, Path::new("tls"))?;
+            let text = format!("TRACE /{} HTTP/1.1\nHost: x:@PORT@\n", "a".repeat(8_000));
+            let fields = vec![("Content-Type".to_owned(), b"message/http".to_vec())];
+            let head = Some(Head { status_line: b"HTTP/1.1 200 OK".to_vec(), fields });
+            let body = place.fill_text(&text).into_bytes();
+            let request = Request { method: "TRACE".to_owned(), ..Request::default() };
+            Ok::<_, String>(lines(
+                &request,
+                &Answer { head, body, ..Answer::default() },
+                &Renderer::new(&place, &[])?,
+            ))
+        };
+        let (one, other) = (shown()?, shown()?);
+        assert!(one.last().is_some_and(|line| line == "| Host: x:@PORT@") && one == other);
+        Ok(())
     }
 
     #[test]
