@@ -6,6 +6,7 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_dbd.html>
 
 mod driver;
+mod groups;
 mod maintain;
 mod pgsql;
 mod pool;
@@ -14,7 +15,6 @@ mod rows;
 mod sqlite3;
 mod statement;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use server::module::Module;
 
 pub(crate) use self::driver::{Argument, Outcome};
 use self::driver::{Driver, Parameters};
+use self::groups::Databases;
 pub(crate) use self::pool::{Database, Failure};
 pub(crate) use self::prepare::{prepare, query};
 use self::statement::Statement;
@@ -95,11 +96,18 @@ pub(crate) struct Settings {
     expiry: Duration,
 }
 
+impl Settings {
+    /// Whether connections are made as with others; what is executed on them does not count.
+    fn connects_as(&self, other: &Settings) -> bool {
+        let Settings { statements, initial, .. } = self.clone();
+        *self == Settings { statements, initial, ..other.clone() }
+    }
+}
+
 /// The most connections of a pool: each takes a descriptor.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// Makes the databases of all hosts. Those with the same settings share one, as in Apache
-/// (`dbd_post_config`).
+/// Makes the databases of all hosts.
 fn post_config(build: &mut Build) {
     let Some(slot) = build.registry.slot_of::<Dbd>() else { return };
     let has_driver =
@@ -107,43 +115,28 @@ fn post_config(build: &mut Build) {
     if !has_driver(&build.main.server) && !build.hosts.iter().any(|host| has_driver(&host.server)) {
         return;
     }
-    let mut made: Vec<Arc<Database>> = Vec::new();
-    let mut faults: BTreeMap<String, Span> = BTreeMap::new();
-    build.edit_servers::<ServerConfig>(slot, |own| match settings(own) {
-        Ok(None) => own.database.0 = None,
-        Ok(Some(settings)) => {
-            let known = made.iter().find(|known| known.settings == settings).cloned();
-            own.database.0 = Some(known.unwrap_or_else(|| {
-                let new = Arc::new(Database::new(settings));
-                made.push(new.clone());
-                new
-            }));
-        }
-        Err((why, span)) => {
-            faults.insert(why, span);
-        }
-    });
+    let (databases, faults) = Databases::new(build);
     for (why, span) in faults {
         build.error(span, format!("DBDParams: {why}"));
     }
-    if !made.is_empty() {
-        let all: Arc<[Arc<Database>]> = Arc::from(made);
-        build.edit_servers::<ServerConfig>(slot, |own| own.all.0 = Some(all.clone()));
-    }
+    let all = databases.all();
+    build.edit_servers::<ServerConfig>(slot, |own| {
+        own.database.0 = databases.of(own);
+        own.all.0 = (!all.is_empty()).then(|| all.clone());
+    });
 }
 
+/// What connections are made with, except for statements.
 fn settings(own: &ServerConfig) -> Result<Option<Settings>, (String, Span)> {
     let Some(driver) = own.driver.get().copied() else { return Ok(None) };
     let empty = (String::new(), Span::default());
     let (text, span) = own.parameters.or_ref(&empty);
     let parameters = driver.parameters(text).map_err(|why| (why, *span))?;
-    let queries = own.queries.iter().filter(|(_, text)| !text.is_empty());
-    let statement = |label: &str, text: &str| Statement::new(label, text, driver.places());
     Ok(Some(Settings {
         driver,
         parameters,
         persists: own.persists.or(true),
-        statements: queries.map(|(label, text)| statement(label, text)).collect(),
+        statements: Vec::new(),
         initial: own.initial.iter().map(|text| Statement::verbatim(text)).collect(),
         min: own.min.or(1),
         keep: own.keep.or(2),
