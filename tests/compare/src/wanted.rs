@@ -18,7 +18,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 25] = [
+const WANTED: [Wanted; 27] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -107,6 +107,30 @@ const WANTED: [Wanted; 25] = [
                 && status(apache) == Some(401)
                 && status(tamarack) != Some(401)
                 && names(site, "AuthDigestNcCheck", "On")
+        },
+    },
+    Wanted {
+        cites: "Denying verified clients over HTTP/2 (`Require ssl-verify-client`)",
+        applies: |site, request, apache, tamarack| {
+            let is_denial = |lines: &[String]| matches!(status(lines), Some(401 | 403));
+            http2::is_on()
+                && request.via.contains(" cert=")
+                && names(site, "Require", "ssl-verify-client")
+                && status(apache) != status(tamarack)
+                && (is_denial(apache) || is_denial(tamarack))
+        },
+    },
+    Wanted {
+        cites: "A body in the response to HEAD over HTTP/2, from mod_sed",
+        applies: |site, request, apache, tamarack| {
+            let head = |lines: &[String]| {
+                lines.iter().take_while(|line| *line != "<").cloned().collect::<Vec<_>>()
+            };
+            http2::is_on()
+                && request.method == "HEAD"
+                && names(site, "", "Sed")
+                && tamarack.last().is_some_and(|line| line == "<")
+                && difference(&head(apache), &head(tamarack), Rule::Answer).is_none()
         },
     },
     Wanted {
