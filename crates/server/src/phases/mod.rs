@@ -1,12 +1,12 @@
 //! The phases of a request in Apache's order; [`process`] is the entry point.
 
+mod changes;
 mod derived;
 pub mod discard;
 pub mod errors;
 pub mod expr;
 pub mod handler;
 pub mod hostname;
-mod left;
 mod lookup;
 pub mod matching;
 pub mod other_method;

@@ -16,7 +16,7 @@ use crate::explain::{Begun, Event, Kind};
 use crate::files::path::StatError;
 use crate::files::validity::Trace;
 use crate::log::Level;
-use crate::phases::left::{self, Left};
+use crate::phases::changes::{self, LeftToMain};
 use crate::phases::process;
 use crate::phases::walk::symlink;
 use crate::request::etag::VariantsTag;
@@ -71,7 +71,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
         TypeId::of::<VariantsTag>(),
         TypeId::of::<InputFilters>(),
         // Emptied when the subrequest had been looked up.
-        TypeId::of::<Left>(),
+        TypeId::of::<LeftToMain>(),
         TypeId::of::<ParentSession>(),
     ];
     let kept = sub.extensions.into_iter().filter(|(of, _)| !own.contains(of));
@@ -268,7 +268,7 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     request.depends_as(sub);
     let looked_at = sub.depends.trace.take();
     request.take_trace(looked_at);
-    left::hand_over(sub, request);
+    changes::carry_out(sub, request);
 }
 
 /// The outcome of a look-up, for a recording.

@@ -18,7 +18,7 @@ use crate::phases::matching::{Stop, certain};
 use crate::phases::subrequest::parent;
 use crate::phases::walk::entered::{Entered, Way};
 use crate::phases::walk::gathered::Gathered;
-use crate::phases::walk::{PATHNAME, again, enter, htaccess, match_names, symlink};
+use crate::phases::walk::{PATHNAME, again, enter, forbid, htaccess, match_names, symlink};
 use crate::request::{FileInfo, FileKind, Request};
 
 /// Most segments of a path; more are a 403.
@@ -76,15 +76,6 @@ fn log_failed(request: &Request, file: &[u8], errno: Errno) {
     }
     let why = format_args!("access to {uri} failed (filesystem path '{file}')");
     request.log_core_error(Level::Error, 36, errno, why);
-}
-
-/// The status for a path that may not be walked. Apache sets it at once, so that a request that was
-/// redirected here has no error document.
-fn forbid(request: &mut Request) -> u16 {
-    if request.prev.is_some() {
-        request.response.status = 403;
-    }
-    403
 }
 
 /// The state of the walk.

@@ -56,6 +56,15 @@ pub fn enter(request: &mut Request, layer: Rc<Layer>) {
     request.layer = layer;
 }
 
+/// The status for a path that may not be walked. Apache sets it at once, so that a request that was
+/// redirected here has no error document.
+fn forbid(request: &mut Request) -> u16 {
+    if request.prev.is_some() {
+        request.response.status = 403;
+    }
+    403
+}
+
 /// Merges `<Location>` and `<LocationMatch>`.
 ///
 /// # Errors
