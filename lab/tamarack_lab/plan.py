@@ -22,7 +22,8 @@ IDLE_PER_S = 1500.0
 APPLICATION_S = 0.4
 # The feature of the server that a page requires.
 PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "menu": "ssi", "parts": "ssi", "site-cgi": "cgi",
-                 "app": "app", "hello": "app", "text": "gzip", "prose-gzip": "gzip",
+                 "app": "app", "hello": "app", "app-response": "app", "app-upload": "app",
+                 "text": "gzip", "prose-gzip": "gzip",
                  "prose-br": "brotli", "prose-zstd": "zstd", "replaced": "substitute", "private": "login",
                  "hosts": "hosts", "aliases": "hosts", "proxied": "proxied",
                  "proxied-unix": "proxied", "proxied-large": "proxied", "responder": "fastcgi",

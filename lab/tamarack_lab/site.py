@@ -13,7 +13,8 @@ SEED = 1
 FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
 # The names that an experiment may request.
-PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "hello", "site", "folders", "indexes", "text",
+PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "hello", "app-response", "app-upload",
+         "site", "folders", "indexes", "text",
          "private", "rules", "moved", "posts", "many", "many-8k", "hosts", "aliases", "few", "prose", "prose-gzip",
          "prose-br", "prose-zstd", "replaced",
          "menu", "parts", "whole", "site-cgi", "proxied", "proxied-unix", "proxied-large", "responder", "php")
@@ -33,6 +34,10 @@ FEW_FILES = 64
 PROXIED_PAGES, PROXIED_BYTES, PROXIED_PART = 2_000, 16 << 20, b"tamarack"
 PRIVATE_FILES = 100
 RULES_FILES, REDIRECTS, POSTS = 500, 100, 500
+# What an application sends and receives at once, beside its page.
+APP_BYTES, APP_PART = 10_000_000, b"tamarack"
+# Of a longer body load tools compare the length alone.
+HASHED_BYTES = 1 << 20
 # A page that is worth compressing.
 TEXT_BYTES, PROSE_BYTES = 8 * 1024, 20 * 1024
 # What is replaced on a page, and by what, in this order.
@@ -117,8 +122,8 @@ class Page:
 
     @property
     def hash(self) -> int:
-        """64-bit FNV-1a of the body, 0 when it changes."""
-        return 0 if self.body is None else fnv1a(self.body)
+        """64-bit FNV-1a of the body, 0 when it changes or is long."""
+        return 0 if self.body is None or self.length > HASHED_BYTES else fnv1a(self.body)
 
     def fits(self, body: bytes) -> bool:
         """Whether this is the expected response."""
@@ -166,6 +171,9 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
         "ssi": (Page("/ssi/page.shtml", None, PART.encode()),),
         "app": (Page("/time", None, b"The time is "),),
         "hello": (Page("/hello", b"hello\n"),),
+        "app-response": (Page("/response", APP_PART * (APP_BYTES // len(APP_PART))),),
+        # It answers how much it has read.
+        "app-upload": (Page("/upload", f"{APP_BYTES}\n".encode()),),
         "site": _files(documents, chance, "/site", SITE_FILES),
         "folders": tuple(Page(folder, None) for folder in _folders("/site")),
         "indexes": tuple(_file(documents, f"{folder}/", _text(chance, 1024), "index.html")

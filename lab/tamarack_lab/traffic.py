@@ -12,11 +12,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .site import LOGIN, Page
+from .site import APP_BYTES, LOGIN, Page
 
 # Pages to check individually, before and after a load: if there are more, only this many.
 CHECKED_PAGES = 9
 RANGE_BYTES = 100
+# The body of a request consists of these.
+BODY_BYTE = b"x"
 NAMES = re.compile(r"{(path|host|from|n|etag|modified)}")
 
 
@@ -32,6 +34,13 @@ class Kind:
     # Its weight among all requests of its traffic.
     weight: int = 1
     coding: str = ""
+    # Bytes of the request's body.
+    sends: int = 0
+
+    @property
+    def body(self) -> bytes:
+        """The request's body."""
+        return BODY_BYTE * self.sends
 
     def fault(self, page: Page, status: int, coding: str, body: bytes) -> str:
         """What is wrong with a response; empty if it is as intended."""
@@ -41,7 +50,7 @@ class Kind:
             return f"with the coding {coding or 'identity'} instead of {self.coding or 'identity'}"
         if self.status == 206:
             return "" if body == (page.body or b"")[:RANGE_BYTES] else "with wrong bytes"
-        if self.status == 200 and self.method == "GET":
+        if self.status == 200 and self.method != "HEAD":
             if coding in ("br", "zstd"):
                 # Python has no decoder of its own: as many bytes as a compressed page has.
                 return "" if 0 < len(body) < page.length // 2 else "with wrong bytes"
@@ -85,8 +94,9 @@ class Traffic:
                  keep_alive: bool = True) -> str:
         """The head of a kind, with the names that a tool fills in; the validators, if given."""
         close = () if keep_alive else ("Connection: close",)
+        length = (f"Content-Length: {kind.sends}",) if kind.sends else ()
         lines = [f"{kind.method} {kind.target} HTTP/1.1", "Host: {host}", *self.fields,
-                 *kind.fields, *close]
+                 *kind.fields, *length, *close]
         head = "".join(f"{line}\r\n" for line in lines) + "\r\n"
         return head if validators is None else head.replace(
             "{etag}", validators.etag).replace("{modified}", validators.modified)
@@ -182,5 +192,7 @@ TRAFFICS: dict[str, Traffic] = {one.name: one for one in (
                          coding="zstd")),
     _each_different("login", "files at random, with a name and a password",
                     Kind("login", fields=(f"Authorization: Basic {LOGIN.token}",))),
+    Traffic("upload", f"each sends {APP_BYTES // 1_000_000} MB",
+            (Kind("upload", method="POST", sends=APP_BYTES),)),
 )}
 SAME = TRAFFICS["same"]

@@ -468,6 +468,12 @@ def test_idle_connections_that_the_server_closes_are_errors(
     assert growth.count.complaint == "4 of 4 connections were closed"
 
 
+def test_of_a_long_body_the_length_is_compared() -> None:
+    long = Page("/response", bytes(site.HASHED_BYTES + 1))
+    assert (long.length, long.hash) == (site.HASHED_BYTES + 1, 0)
+    assert Page("/100k.bin", bytes(1024)).hash != 0
+
+
 def test_fnv() -> None:
     assert fnv1a(b"") == 14695981039346656037
     assert fnv1a(b"a") == 0xAF63DC4C8601EC8C

@@ -11,9 +11,9 @@ import pytest
 from tamarack_lab import cpus, machine, proc
 from tamarack_lab.cpus import CpuError, Sides
 from tamarack_lab.load.side import Local
-from tamarack_lab.servers import Setup, kinds, pools
+from tamarack_lab.servers import Setup, kinds, pools, python
 from tamarack_lab.servers.base import free_port, refuse_used
-from tamarack_lab.site import Page, Site
+from tamarack_lab.site import APP_BYTES, APP_PART, Page, Site
 
 
 def test_lists() -> None:
@@ -147,6 +147,36 @@ def test_an_application_is_embedded_in_prefork_only(tmp_path: Path) -> None:
     assert "process-group=lab " in event
     prefork = configured(tmp_path, "apache-prefork", feature="app", profile="p4")
     assert "WSGIDaemonProcess" not in prefork and "process-group=%{GLOBAL} " in prefork
+
+
+@pytest.mark.skipif(not Path(python.PYTHON).exists(), reason="no Python of the distribution")
+def test_the_application_reads_what_it_is_sent(tmp_path: Path) -> None:
+    """By the interpreter that servers run it with; the framework may be missing."""
+    script = """
+import io, sys, types
+class Any(types.ModuleType):
+    def __getattr__(self, name):
+        return lambda *given, **named: None
+for name in ("mako", "mako.lookup", "pyramid", "pyramid.config", "pyramid.response"):
+    sys.modules[name] = Any(name)
+text = open(sys.argv[1]).read().replace("PYRAMID = make()", "PYRAMID = None")
+names = {"__file__": sys.argv[1]}
+exec(text, names)
+def said(path, body=b""):
+    answer = []
+    parts = names["application"]({"PATH_INFO": path, "wsgi.input": io.BytesIO(body)},
+                                 lambda status, fields: answer.extend([status, dict(fields)]))
+    whole = b"".join(parts)
+    assert answer[0] == "200 OK" and answer[1]["Content-Length"] == str(len(whole))
+    return whole
+assert said("/hello") == b"hello\\n"
+assert said("/upload", b"x" * 200_000) == b"200000\\n" and said("/upload") == b"0\\n"
+sys.stdout.buffer.write(said("/response"))
+"""
+    file = Path(__file__).parent.parent / "servers" / "application" / "application.py"
+    done = subprocess.run([python.PYTHON, "-c", script, str(file)], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == APP_PART * (APP_BYTES // len(APP_PART))
 
 
 @pytest.mark.parametrize("name", ["nginx", "h2o", "lighttpd", "caddy", "webfs", "mini-httpd"])

@@ -22,7 +22,7 @@ from tamarack_lab.load.wrk import Wrk
 from tamarack_lab.servers import Setup, kinds
 from tamarack_lab.servers.floor import response_to
 from tamarack_lab.site import Page
-from tamarack_lab.traffic import GET, SAME, TRAFFICS, Kind, Validators, looked_at
+from tamarack_lab.traffic import BODY_BYTE, GET, SAME, TRAFFICS, Kind, Validators, looked_at
 
 from .quiet import serving
 
@@ -52,6 +52,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
+    def do_POST(self) -> None:
+        """Answers how much it was sent; `broken` has lost some of it."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.heads.append(f"{self.requestline}\n{self.headers}")
+        self.give(200, b"%d\n" % (body.count(BODY_BYTE) - self.broken))
+
     def give(self, status: int, body: bytes) -> None:
         self.send_response(status)
         if status != 304:
@@ -78,7 +84,7 @@ def order(port: int, name: str) -> Order:
                  validators=KNOWN)
 
 
-@pytest.mark.parametrize("name", [name for name in TRAFFICS if name != "same"])
+@pytest.mark.parametrize("name", [name for name in TRAFFICS if name not in ("same", "upload")])
 def test_no_two_heads_are_alike(name: str) -> None:
     traffic = TRAFFICS[name]
     for kind in traffic.kinds:
@@ -157,6 +163,40 @@ def test_hammer_gets_what_was_meant(served: tuple[int, type[Handler]], name: str
     handler.broken = True
     if name == "match":
         assert Hammer().run(replace(order(port, name), seconds=0.2), Local(())).errors > 0
+
+
+SENT = 300_000
+
+
+@pytest.mark.skipif(not packages.which("wrk"), reason="no wrk")
+@pytest.mark.parametrize("name", ["upload", "unlike"])
+def test_wrk_sends_bodies(served: tuple[int, type[Handler]], name: str) -> None:
+    port, handler = served
+    page = Page("/upload", b"%d\n" % SENT)
+    # A head that never changes, and one that does.
+    traffic = replace(TRAFFICS[name], kinds=(Kind("sent", method="POST", sends=SENT),))
+    wanted = replace(order(port, name), pages=(page,), traffic=traffic)
+    wanted = replace(wanted, answer_bytes=answer.lengths(wanted))
+    count = Wrk().run(replace(wanted, counting=True), Local(()))
+    assert set(count.statuses) == {200} and count.requests > 0
+    assert (count.errors, count.wrong_bytes) == (0, 0), count.complaint
+    assert all(f"Content-Length: {SENT}\n" in head for head in handler.heads)
+    assert (len(set(handler.heads[1:])) > 1) == (name == "unlike")
+    with pytest.raises(LabError, match="hammer sends no bodies"):
+        Hammer().run(wanted, Local(()))
+
+
+def test_a_body_that_was_not_read_to_its_end_is_a_fault(
+        served: tuple[int, type[Handler]], tmp_path: Path) -> None:
+    port, handler = served
+    page = Page("/upload", b"%d\n" % SENT)
+    made = site.Site(tmp_path, tmp_path, tmp_path, tmp_path, tmp_path, tmp_path, {"sent": (page,)})
+    server = kinds()["granian"](Setup(site=made, folder=tmp_path, port=port, cpus=(0,)))
+    traffic = replace(TRAFFICS["upload"], kinds=(Kind("sent", method="POST", sends=SENT),))
+    server.check((page,), traffic)
+    handler.broken = True
+    with pytest.raises(LabError, match="Granian answers POST /upload with wrong bytes"):
+        server.check((page,), traffic)
 
 
 def test_bytes_of_each_kind_are_summed_by_how_often_it_was_asked() -> None:

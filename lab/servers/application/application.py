@@ -11,6 +11,9 @@ from mako.lookup import TemplateLookup
 from pyramid.config import Configurator
 from pyramid.response import Response
 
+# As in the lab's site.py.
+LARGE = b"tamarack" * 1_250_000
+BLOCK_BYTES = 65_536
 TEMPLATES = TemplateLookup(directories=[os.path.dirname(os.path.abspath(__file__))],
                            filesystem_checks=False)
 
@@ -32,9 +35,34 @@ def make():
 PYRAMID = make()
 
 
+def hello(environ):
+    """The smallest response."""
+    return b"hello\n"
+
+
+def respond(environ):
+    """A large one."""
+    return LARGE
+
+
+def upload(environ):
+    """Reads the request's body to its end, and says how long it was."""
+    length = 0
+    while block := environ["wsgi.input"].read(BLOCK_BYTES):
+        length += len(block)
+    return b"%d\n" % length
+
+
+# Pages without any framework, which show what the server costs.
+PLAIN = {"/hello": hello, "/response": respond, "/upload": upload}
+
+
 def application(environ, start_response):
-    """A page without any framework, which shows what the server costs, and Pyramid's."""
-    if environ["PATH_INFO"] == "/hello":
-        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "6")])
-        return [b"hello\n"]
-    return PYRAMID(environ, start_response)
+    """Those, and Pyramid's."""
+    page = PLAIN.get(environ["PATH_INFO"])
+    if page is None:
+        return PYRAMID(environ, start_response)
+    body = page(environ)
+    start_response("200 OK", [("Content-Type", "text/plain"),
+                              ("Content-Length", str(len(body)))])
+    return [body]

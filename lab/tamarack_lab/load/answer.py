@@ -41,7 +41,7 @@ def _length(order: Order, kind: Kind, head: bytes) -> int:
     try:
         with socket.create_connection((order.host, order.port), TIMEOUT_S) as plain, \
                 _secured(plain, order) as connection:
-            connection.sendall(head)
+            connection.sendall(head + kind.body)
             return len(_whole(connection, kind))
     except OSError as error:
         path = head.split(b" ")[1].decode()

@@ -56,6 +56,8 @@ class Hammer(Tool):
     def _run_process(self, order: Order, program: str, side: Side) -> Count:
         if order.scheme != "http":
             raise LabError(f"{self.name} has no TLS")
+        if any(kind.sends for kind in order.traffic.kinds):
+            raise LabError(f"{self.name} sends no bodies")
         command = [program, order.host, str(order.port), "-c", str(order.clients),
                    "-s", str(order.seed), *(["-k"] if order.keep_alive else []),
                    *(["-t"] if order.timeline else []), *self.arguments(order),

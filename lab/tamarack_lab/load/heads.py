@@ -1,7 +1,8 @@
 """The heads of a load as a file, which wrk.lua and hammer.c both read.
 
 A line is a word and fields separated by tabs: `order random|turn`, `kind WEIGHT STATUS METHOD
-TEMPLATE` with the line ends of the head escaped, `page PATH HOST LENGTH HASH`.
+TEMPLATE BYTES` with the line ends of the head escaped and the length of the request's body (which
+only wrk.lua sends), `page PATH HOST LENGTH HASH`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def written(order: Order) -> str:
     for kind in traffic.kinds:
         template = traffic.template(kind, order.validators, order.keep_alive)
         escaped = template.replace("\r\n", "\\r\\n")
-        lines.append(f"kind\t{kind.weight}\t{kind.status}\t{kind.method}\t{escaped}")
+        lines.append(f"kind\t{kind.weight}\t{kind.status}\t{kind.method}\t{escaped}\t{kind.sends}")
     # A body is compared if each response has it unchanged.
     whole = all(kind.status == 200 and not kind.coding and kind.method == "GET"
                 for kind in traffic.kinds)

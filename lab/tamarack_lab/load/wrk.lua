@@ -28,8 +28,10 @@ function init(args)
   request = sender(heads)
 end
 
--- A head that never changes: wrk makes it of these once, and sends it without asking here.
-function constant(head)
+-- A request that never changes: wrk makes it of these once, and sends it without asking here.
+function constant(whole)
+  local head, body = whole:match("^(.-\r\n)\r\n(.*)$")
+  if body ~= "" then wrk.body = body end
   wrk.method, wrk.path = head:match("^(%S+) (%S+)")
   for name, value in head:gmatch("\r\n([^:\r\n]+): ([^\r\n]*)") do wrk.headers[name] = value end
 end
@@ -44,7 +46,8 @@ function read_heads(name)
     elseif fields[1] == "kind" then
       local template = fields[5]:gsub("\\r\\n", "\r\n")
       heads.kinds[#heads.kinds + 1] = {
-        weight = tonumber(fields[2]), template = template, made = compile(template) }
+        weight = tonumber(fields[2]), template = template,
+        made = compile(template, ("x"):rep(tonumber(fields[6]))) }
     else
       local host = fields[3] ~= "" and fields[3] or wrk.headers["Host"]
       heads.pages[#heads.pages + 1] = { path = fields[2], host = host }
@@ -53,14 +56,18 @@ function read_heads(name)
   return heads
 end
 
--- A function of path, host, from and n that puts the head together in one step: gsub for each
+-- A function of path, host, from and n that puts the request together in one step: gsub for each
 -- request would take several times as long, which the load would lack.
-function compile(template)
+function compile(template, body)
   local texts, parts = {}, {}
   for text, name in (template .. "{}"):gmatch("(.-){(%a*)}") do
     texts[#texts + 1] = text
     parts[#parts + 1] = "t[" .. #texts .. "]"
     if name ~= "" then parts[#parts + 1] = name end
+  end
+  if body ~= "" then
+    texts[#texts + 1] = body
+    parts[#parts + 1] = "t[" .. #texts .. "]"
   end
   local source = "local t = ... return function(path, host, from, n) return "
   return loadstring(source .. table.concat(parts, " .. ") .. " end")(texts)

@@ -251,7 +251,7 @@ class Server:
             for kind in traffic.kinds:
                 host = f"{self.setup.host}:{self.setup.port}"
                 head = traffic.head(kind, page, host, validators, FIRST_NUMBER + number, False)
-                given = self._answered(page, kind.method, head)
+                given = self._answered(page, kind.method, head + kind.body)
                 fault = self.fault(kind, page, given)
                 if fault:
                     raise LabError(f"{self.label} answers {_shown(head)} {fault}")
@@ -274,9 +274,9 @@ class Server:
             raise LabError(f"{self.label} names no ETag or no Last-Modified")
         return found
 
-    def _answered(self, page: Page, method: str, head: bytes) -> Response:
+    def _answered(self, page: Page, method: str, request: bytes) -> Response:
         try:
-            return ask(self.scheme, self.setup.host, self.setup.port, method, head)
+            return ask(self.scheme, self.setup.host, self.setup.port, method, request)
         except (OSError, http.client.HTTPException) as error:
             raise LabError(f"{self.label} does not answer {page.path}: {error}") from None
 
@@ -371,19 +371,19 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 @dataclass(frozen=True)
 class Response:
-    """The response to one head."""
+    """The response to one request."""
 
     status: int
     fields: http.client.HTTPMessage
     body: bytes
 
 
-def ask(scheme: str, host: str, port: int, method: str, head: bytes) -> Response:
-    """Sends a head unchanged on a connection of its own; the head has to close it."""
+def ask(scheme: str, host: str, port: int, method: str, request: bytes) -> Response:
+    """Sends a request unchanged on a connection of its own; its head has to close it."""
     with socket.create_connection((host, port), FETCH_TIMEOUT_S) as plain:
         connection = _any_certificate().wrap_socket(plain) if scheme == "https" else plain
         with connection:
-            connection.sendall(head)
+            connection.sendall(request)
             answer = http.client.HTTPResponse(connection, method=method)
             answer.begin()
             return Response(answer.status, answer.msg, answer.read())
