@@ -222,7 +222,8 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
               for old, mask in zip(busy, (sides.server, sides.load), strict=True)]
     if count.requests == 0:
         raise LabError(f"{server.label}: no request was answered ({count.complaint or 'no error'})")
-    proportional, resident = proc.memory_bytes(server.pids())
+    pids = server.pids()
+    proportional, resident = proc.memory_bytes(pids)
     if not isinstance(side, Local):
         shares[1] = None
     return Sample(
@@ -235,7 +236,9 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
         migrations=proc.grown(before.migrations, after.migrations),
         context_switches_voluntary=proc.grown(before.voluntary, after.voluntary),
         context_switches_involuntary=proc.grown(before.involuntary, after.involuntary),
-        pss_bytes=proportional, rss_bytes=resident, server_busy=shares[0], load_busy=shares[1],
+        pss_bytes=proportional, rss_bytes=resident,
+        interpreters=proc.interpreters(pids) if server.setup.feature == "app" else None,
+        server_cpus=len(sides.server), server_busy=shares[0], load_busy=shares[1],
         steal=proc.busy_share(taken, stolen),
         latency=count.latency(), timeline_ms=count.timeline_ms)
 

@@ -7,11 +7,14 @@ fully), otherwise from each process's clock and the times of children it waited 
 from __future__ import annotations
 
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
+# A module in C, as it is mapped.
+EXTENSION = re.compile(r"\.cpython-\d+[^/\n]*\.so$", re.MULTILINE)
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -88,6 +91,21 @@ def memory_bytes(pids: list[int]) -> tuple[int, int]:
             elif line.startswith("Rss:"):
                 resident += int(line.split()[1]) * 1024
     return proportional, resident
+
+
+def interpreters(pids: list[int]) -> int:
+    """How many of these processes have an interpreter of Python in memory: those that are one, and
+    those that have loaded an extension module. libpython alone is a library that waits."""
+    return sum(_is_python(PROC / str(pid)) for pid in pids)
+
+
+def _is_python(folder: Path) -> bool:
+    try:
+        if (folder / "exe").readlink().name.startswith("python"):
+            return True
+    except OSError:
+        return False
+    return EXTENSION.search(_read(folder / "maps")) is not None
 
 
 def ticks(cpus: tuple[int, ...]) -> tuple[int, int]:

@@ -34,6 +34,12 @@ def _migrations(one: Sample) -> float | None:
     return one.migrations * 100_000 / one.requests
 
 
+def _interpreters_per_cpu(one: Sample) -> float | None:
+    if one.interpreters is None or not one.server_cpus:
+        return None
+    return one.interpreters / one.server_cpus
+
+
 TAKEN: dict[Metric, Callable[[Sample], float | None]] = {
     "requests_per_s": lambda one: one.requests_per_s,
     "cpu_us_per_request": lambda one: one.cpu_us_per_request,
@@ -45,6 +51,8 @@ TAKEN: dict[Metric, Callable[[Sample], float | None]] = {
     "latency_p999_us": _percentile("99.9"),
     "latency_max_us": _latency(lambda one: one.max_us),
     "pss_bytes": lambda one: one.pss_bytes,
+    "interpreters": lambda one: one.interpreters,
+    "interpreters_per_cpu": _interpreters_per_cpu,
     "bytes_per_connection": lambda one: one.bytes_per_connection,
     "throttled_share": lambda one: one.throttled,
     "migrations_per_100k": _migrations,

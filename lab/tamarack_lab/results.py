@@ -21,7 +21,8 @@ Value = str | int | float
 Metric = Literal[
     "requests_per_s", "cpu_us_per_request", "own_cpu_us_per_request", "latency_mean_us",
     "latency_stdev_us", "latency_median_us", "latency_p99_us", "latency_p999_us",
-    "latency_max_us", "pss_bytes", "bytes_per_connection", "throttled_share",
+    "latency_max_us", "pss_bytes", "interpreters", "interpreters_per_cpu",
+    "bytes_per_connection", "throttled_share",
     "migrations_per_100k", "context_switches_per_request",
     "share_over_100ms", "share_over_1s", "share_over_10s"]
 
@@ -88,6 +89,10 @@ class Sample(Model):
     # Of the whole family after the load, or with the idle connections open.
     pss_bytes: int | None = None
     rss_bytes: int | None = None
+    # Applications only: the processes with an interpreter in memory, after the load.
+    interpreters: int | None = None
+    # How many CPUs the server had; None in older results.
+    server_cpus: int | None = None
     # idle connections only: growth of the proportional memory.
     bytes_per_connection: float | None = None
     # Busy shares (0–1) of the server's CPUs and of the load's; a load at 1.0 was the limit itself.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,28 @@ sys.stdout.buffer.write(said("/response"))
     done = subprocess.run([python.PYTHON, "-c", script, str(file)], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout == APP_PART * (APP_BYTES // len(APP_PART))
+
+
+def test_interpreters_in_memory_are_counted(tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    # Itself, and a process that no Python is in.
+    with subprocess.Popen(["sleep", "60"]) as other:
+        pids = [os.getpid(), other.pid]
+        # Until it is the program.
+        while "sleep" not in proc._read(proc.PROC / str(other.pid) / "cmdline"):
+            time.sleep(0.01)
+        assert proc.interpreters(pids) == 1
+        other.kill()
+    assert proc.interpreters([other.pid]) == 0
+    monkeypatch.setattr(proc, "PROC", tmp_path)
+    library = "7f00-7f01 r-xp 00000000 fe:00 1    /usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0\n"
+    module = "7f02-7f03 r-xp 00000000 fe:00 2    /usr/lib/_x.cpython-311-x86_64-linux-gnu.so\n"
+    # Apache's parent has the library alone; a child has imported something.
+    for pid, maps in ((1, library), (2, library + module + library)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "exe").symlink_to("/usr/sbin/apache2")
+        (tmp_path / str(pid) / "maps").write_text(maps)
+    assert proc.interpreters([1, 2]) == 1
 
 
 @pytest.mark.parametrize("name", ["nginx", "h2o", "lighttpd", "caddy", "webfs", "mini-httpd"])

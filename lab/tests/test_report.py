@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +18,7 @@ from tamarack_lab.report.charts import chart
 from tamarack_lab.report.charts.curves import drawing as curves_of
 from tamarack_lab.report.findings import findings
 from tamarack_lab.report.page import lengths, page
-from tamarack_lab.results import Experiment, Metric, Results, read
+from tamarack_lab.results import Experiment, Metric, Results, Sample, read
 
 EXAMPLE = Path(__file__).parent / "data" / "example"
 
@@ -215,6 +216,15 @@ def test_a_leader_without_a_noise_floor_is_said_to_have_none(results: Results) -
 
 def test_every_metric_has_a_meaning_and_a_value() -> None:
     assert set(reading.TAKEN) == set(metrics.MEANINGS) == set(get_args(Metric))
+
+
+def test_interpreters_are_counted_for_each_cpu() -> None:
+    one = Sample(start=0, order=0, at=datetime.now(UTC), duration_s=1.0, requests=1,
+                 requests_per_s=1.0, interpreters=6, server_cpus=4)
+    assert reading.value(one, "interpreters") == 6
+    assert reading.value(one, "interpreters_per_cpu") == 1.5
+    for unknown in ({"interpreters": None}, {"server_cpus": None}):
+        assert reading.value(one.model_copy(update=unknown), "interpreters_per_cpu") is None
 
 
 @pytest.mark.parametrize("places", [(50, 80, 95), (1, 25, 150), (1, 2, 4)])

@@ -34,6 +34,8 @@ MEANINGS: dict[Metric, Meaning] = {
     "latency_max_us": Meaning("Longest latency", MICROSECONDS, False),
     # Proportional set size of all the server's processes, at the end of the load.
     "pss_bytes": Meaning("Memory", MEGABYTES, False),
+    "interpreters": Meaning("Interpreters in memory", "processes", False),
+    "interpreters_per_cpu": Meaning("Interpreters per CPU", "processes", False),
     "bytes_per_connection": Meaning("Memory per idle connection", "bytes", False),
     "throttled_share": Meaning("Periods with the quota used up", "%", False),
     "migrations_per_100k": Meaning("Migrations", "per 100,000 requests", False),
