@@ -122,6 +122,11 @@ class Block(Model):
     # Requests/s of the warm-up (P3); None: the load itself.
     warm_up_rate: int | None = None
     prespawned: int = 200
+    # Of an application: its processes (0: two for each CPU and one more; Granian: one for each),
+    # the threads of each, and whether it runs in the processes of servers that have threads.
+    app_processes: int = Field(default=0, ge=0, le=1000)
+    app_threads: int = Field(default=1, ge=1, le=1000)
+    app_embedded: bool = False
     # Idle connections to open (tool idle).
     connections: int = 10_000
     # Threads of another program that keep the last of the server's CPUs busy.

@@ -128,6 +128,8 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
         clients=max(cell.concurrency, idle), profile=cell.block.profile,
         prespawned=cell.block.prespawned, rules=cell.block.rules,
         redirects=cell.block.redirects, quota=cell.block.quota, affinity=cell.affinity,
+        app_processes=cell.block.app_processes, app_threads=cell.block.app_threads,
+        app_embedded=cell.block.app_embedded,
         feature=cell.feature, http2=cell.tool == "streams",
         slower_ns=stage.slower_ns.get(cell.server, 0))
     folder.mkdir(parents=True)

@@ -150,6 +150,26 @@ def test_an_application_is_embedded_in_prefork_only(tmp_path: Path) -> None:
     assert "WSGIDaemonProcess" not in prefork and "process-group=%{GLOBAL} " in prefork
 
 
+def test_a_cell_says_how_many_processes_and_threads_an_application_has(tmp_path: Path) -> None:
+    few: dict[str, object] = {"feature": "app", "app_processes": 1, "app_threads": 15}
+    for name in ("apache-event", "tamarack-event"):
+        text = configured(tmp_path, name, **few)
+        assert "WSGIDaemonProcess lab processes=1 threads=15\n" in text
+        text = configured(tmp_path, name, app_embedded=True, **few)
+        assert "WSGIDaemonProcess" not in text and "process-group=%{GLOBAL} " in text
+        # As many as without, in 18 times 15 threads.
+        assert "ServerLimit 18\nThreadLimit 15\nThreadsPerChild 15\nMaxRequestWorkers 270\n" in text
+    for name, options in (("gunicorn", "--workers 1 --threads 15"),
+                          ("uwsgi", "--processes 1 --threads 15"),
+                          ("granian", "--workers 1 --blocking-threads 15")):
+        assert options in " ".join(kinds()[name](setup(tmp_path, **few)).configure())
+    # As their manuals advise: two CPUs.
+    for name, options in (("gunicorn", "--workers 5"), ("uwsgi", "--processes 5"),
+                          ("granian", "--workers 2 --blocking-threads 1")):
+        command = " ".join(kinds()[name](setup(tmp_path)).configure())
+        assert options in command and "--threads" not in command
+
+
 @pytest.mark.skipif(not Path(python.PYTHON).exists(), reason="no Python of the distribution")
 def test_the_application_reads_what_it_is_sent(tmp_path: Path) -> None:
     """By the interpreter that servers run it with; the framework may be missing."""

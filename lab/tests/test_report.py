@@ -135,7 +135,8 @@ def test_servers_are_told_apart_without_colour(results: Results) -> None:
     looks = theme.looks(results)
     names = ["apache-prefork", "apache-worker", "apache-event", "nginx", "h2o", "lighttpd",
              "caddy", "haproxy", "tamarack-prefork", "tamarack-worker", "tamarack-event",
-             "tamarack-loop", "naive", "webfs", "mini-httpd", "gunicorn", "granian"]
+             "tamarack-loop", "naive", "webfs", "mini-httpd", "gunicorn", "granian",
+             "uwsgi"]
     for many in (looks, theme.looks_of({name: name for name in names})):
         assert len({(one.shape, one.dash) for one in many.values()}) == len(many)
         assert len({one.hue for one in many.values()}) >= min(10, len(many) // 2)

@@ -156,7 +156,7 @@ ServerAlias www.{name} *.{name}
 
 # Loaded when a process starts, so that no request of the measurement pays for it. Embedded in
 # prefork's children, as published; where requests have threads, mod_wsgi's manual wants processes
-# of its own, and they are as many as gunicorn's manual wants.
+# of its own, and they are as many as gunicorn's manual wants, unless the cell says otherwise.
 APP = """\
 {daemons}WSGIScriptAlias / {application}/application.py
 WSGIApplicationGroup %{{GLOBAL}}
@@ -168,7 +168,7 @@ application-group=%{{GLOBAL}}
 """
 APP_DAEMONS = """\
 WSGISocketPrefix {folder}/wsgi
-WSGIDaemonProcess lab processes={processes} threads=1
+WSGIDaemonProcess lab processes={processes} threads={threads}
 WSGIProcessGroup lab
 """
 
@@ -225,10 +225,10 @@ class Apache(Server):
                  "certificate": site.certificate, "application": site.application,
                  "socket": "" if self.shape == "prefork"
                  else f"ScriptSock {setup.folder}/cgisock\n"}
-        embedded = self.shape == "prefork"
+        embedded = self.shape == "prefork" or setup.app_embedded
         words["group"] = "%{GLOBAL}" if embedded else "lab"
         words["daemons"] = "" if embedded else APP_DAEMONS.format(
-            **words, processes=2 * len(setup.cpus) + 1)
+            **words, processes=setup.app_workers, threads=setup.app_threads)
         features = {"cgi": CGI, "ssi": SSI, "app": APP, "gzip": GZIP, "login": LOGIN,
                     "hosts": self._hosts(), "proxied": PROXIED, "fastcgi": FASTCGI, "php": PHP,
                     "brotli": BROTLI, "zstd": ZSTD, "substitute": SUBSTITUTE}

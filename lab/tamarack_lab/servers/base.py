@@ -65,6 +65,11 @@ class Setup:
     # static, or what the page exercises: cgi, ssi, app, gzip, brotli, zstd,
     # substitute, login, hosts, proxied, fastcgi, php.
     feature: str = "static"
+    # Of an application: its processes (0: as many as manuals advise), their threads, and whether
+    # it runs in the server's own processes where those have threads. In prefork's it always does.
+    app_processes: int = 0
+    app_threads: int = 1
+    app_embedded: bool = False
     # The requested pages, and the traffic that requests them.
     page: str = "1k"
     asks: str = "same"
@@ -82,6 +87,12 @@ class Setup:
     def host(self) -> str:
         """The address of load and checks."""
         return self.address
+
+    @property
+    def app_workers(self) -> int:
+        """Processes of an application: two for each CPU and one more, unless the cell has its own
+        number."""
+        return self.app_processes or 2 * len(self.cpus) + 1
 
     @property
     def pages(self) -> tuple[Page, ...]:

@@ -79,6 +79,12 @@ def _threads(shape: str, setup: Setup) -> str:
     if shape == "worker":
         processes = max(processes, -(-(setup.clients + 8) // threads))
         most = processes * threads
-    return (f"StartServers {processes}\nServerLimit {processes}\nThreadLimit {threads}\n"
+    limit = processes
+    if setup.app_embedded:
+        # An application's threads are those of a child.
+        threads = setup.app_threads
+        limit = -(-most // threads)
+        most = limit * threads
+    return (f"StartServers {processes}\nServerLimit {limit}\nThreadLimit {threads}\n"
             f"ThreadsPerChild {threads}\nMaxRequestWorkers {most}\nMinSpareThreads 1\n"
             f"MaxSpareThreads {most}\n{more}{KEEP}")
