@@ -178,6 +178,15 @@ impl Region {
         self.word(self.geometry().loop_words(slot) + 12).load(SeqCst) & CLOSED != 0
     }
 
+    /// Whether this loop is to look after requests that wait: none has done so for `pause_ms`.
+    /// `now_ms` is the time, which may go round.
+    pub fn is_to_look(&self, now_ms: u32, pause_ms: u32) -> bool {
+        let looked = self.word(self.geometry().looked());
+        let before = looked.load(SeqCst);
+        now_ms.wrapping_sub(before) >= pause_ms
+            && looked.compare_exchange(before, now_ms, SeqCst, SeqCst).is_ok()
+    }
+
     /// Requests wait, and no thread is idle; true if that is news.
     pub fn is_starving(&self) -> bool {
         self.word(self.geometry().starving()).swap(1, SeqCst) == 0

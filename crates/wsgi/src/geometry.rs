@@ -18,7 +18,8 @@ pub const PROCESSES_MAX: u32 = 2048;
 /// Slots come in whole words of a lane's set.
 const SLOTS_STEP: u32 = 64;
 
-/// The counter of tickets, and the flag that requests wait, each on its own line.
+/// The counter of tickets, and on a line of their own the flag that requests wait and the time when
+/// a loop looked after them.
 const HEADER_BYTES: usize = 128;
 const LINE: usize = 64;
 const PAGE: usize = 4096;
@@ -74,6 +75,10 @@ impl Geometry {
 
     pub(crate) fn starving(&self) -> usize {
         LINE
+    }
+
+    pub(crate) fn looked(&self) -> usize {
+        LINE + 4
     }
 
     pub(crate) fn place(&self, process: u32) -> usize {

@@ -312,6 +312,13 @@ mod tests {
     }
 
     #[test]
+    fn one_loop_looks_after_all_requests() {
+        let region = region();
+        let looks = [5, 6, 7, 8, 1].map(|now_ms| region.is_to_look(now_ms, 2));
+        assert_eq!(looks, [true, false, true, false, true]);
+    }
+
+    #[test]
     fn bytes_pass_in_both_directions() {
         let region = region();
         let (slot, filling) = region.fill(3).unwrap();

@@ -17,6 +17,12 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long a request waits before another thread is woken.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
+/// A loop that has looked later than this ago goes on to do so, and the others need not.
+const LOOKED_MS: u32 = 2;
+
+/// How often the others check that one does.
+const CHECK_AFTER: Duration = Duration::from_millis(100);
+
 /// A flag of the companion's answer.
 pub(super) const GROWS: u32 = 1;
 
@@ -162,13 +168,21 @@ impl Lane {
     }
 
     /// A thread that was woken may not come to run: another one of its process does not give up the
-    /// lock, or the process is about to end. As long as requests wait, others are woken, too.
+    /// lock, or the process is about to end. As long as requests wait, others are woken, too: by
+    /// one loop for all, since hundreds of children may have requests that wait.
     async fn look(&self, handle: &Handle) {
+        let mut pause = LOOK_AFTER;
         loop {
-            handle.sleep(LOOK_AFTER).await;
+            handle.sleep(pause).await;
             if self.is_retired.get() || self.region.queued() == 0 {
                 break self.is_looking.set(false);
             }
+            let now_ms = (handle.clock().wall_us() / 1000) as u32;
+            if !self.region.is_to_look(now_ms, LOOKED_MS) {
+                pause = CHECK_AFTER;
+                continue;
+            }
+            pause = LOOK_AFTER;
             self.region.wake_worker();
             self.tell_starving();
         }
