@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_port_is_no_number_of_the_file() {
-        let text = format!("# Why.\nconfig\n    LimitRequestBody {LAST_PORT}1 {FIRST_PORT}\n");
+        let text = format!("# {LAST_PORT}1\n\nconnection T\nget /{FIRST_PORT}\n");
         let file = crate::parse::parse(&text).unwrap_or_default();
         assert_eq!(file.numbers, [FIRST_PORT]);
         let others: Vec<u16> = (FIRST_PORT..LAST_PORT).filter(|port| port % 1000 != 7).collect();
