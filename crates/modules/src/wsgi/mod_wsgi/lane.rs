@@ -17,12 +17,11 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long a request waits before another thread is woken.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
-/// A loop need not look if another one has looked within this time.
+/// A loop that has looked later than this ago goes on to do so, and the others need not.
 const LOOKED_MS: u32 = 2;
 
-/// How often the others check that one does. When that one has no more requests, one of them waits
-/// for so long at most: others' requests are to be answered within 100 ms.
-const CHECK_AFTER: Duration = Duration::from_millis(50);
+/// How often the others check that one does.
+const CHECK_AFTER: Duration = Duration::from_millis(100);
 
 /// A flag of the companion's answer.
 pub(super) const GROWS: u32 = 1;
