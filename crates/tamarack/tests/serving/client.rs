@@ -164,11 +164,16 @@ impl Client {
 
     fn receive(&mut self) -> io::Result<()> {
         let mut bytes = [0; 16 * 1024];
-        match self.stream.read(&mut bytes)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            count => {
-                self.received.extend_from_slice(&bytes[..count]);
-                Ok(())
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.received.extend_from_slice(&bytes[..count]);
+                    return Ok(());
+                }
+                // Sockets with a time limit fail in this way without a signal, too.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }

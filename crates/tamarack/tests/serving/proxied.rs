@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::backend::Backend;
 use crate::client::Client;
 use crate::is_long;
+use crate::load::SetWhenDropped;
 use crate::memory::Memory;
 use crate::shapes::{start, started};
 use crate::site::Site;
@@ -292,10 +293,11 @@ fn a_graceful_restart_fails_no_request() {
                 })
             })
             .collect();
+        let over = SetWhenDropped(&is_over);
         for _ in 0..3 {
             site.restart_gracefully();
         }
-        is_over.store(true, Ordering::SeqCst);
+        drop(over);
         for thread in threads {
             assert!(thread.join().unwrap() > 0);
         }

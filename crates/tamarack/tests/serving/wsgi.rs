@@ -8,6 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::client::Client;
+use crate::load::SetWhenDropped;
 use crate::site::Site;
 
 /// Answers with its process and its version; some paths cause faults.
@@ -134,8 +135,9 @@ pub fn under_load(site: &Site, count: usize, path: &str, change: impl FnOnce()) 
                 })
             })
             .collect();
+        let over = SetWhenDropped(&is_over);
         change();
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         clients.into_iter().map(|client| client.join().unwrap()).sum()
     })
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::load::SetWhenDropped;
 use crate::site::Site;
 use crate::wsgi::{SCRIPT, configuration, process, under_load};
 
@@ -51,8 +52,9 @@ fn slowest_of_others(site: &Site, fault: impl FnOnce()) -> Duration {
                 })
             })
             .collect();
+        let over = SetWhenDropped(&is_over);
         fault();
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         others.into_iter().map(|other| other.join().unwrap()).max().unwrap()
     })
 }
