@@ -52,6 +52,10 @@ pub(super) struct Lane {
     grows: bool,
     /// Whether a task looks for requests that no process takes.
     is_looking: Cell<bool>,
+    /// Requests of this turn for which no worker was woken yet.
+    untold: Cell<u32>,
+    /// The task that wakes workers and waiters.
+    driver: RefCell<Option<Waker>>,
 }
 
 /// What the companion needs for a lane of this loop.
@@ -129,6 +133,8 @@ impl Offer {
             is_retired: Cell::new(false),
             grows: number(4)? & GROWS != 0,
             is_looking: Cell::new(false),
+            untold: Cell::new(0),
+            driver: RefCell::default(),
         });
         if let Some(other) = find(group, application) {
             // Another request of this loop was faster.
@@ -156,15 +162,34 @@ impl Lane {
         let mut slot = Slot { lane, number, state, written: 0, read: 0, alarm: Alarm::new(handle) };
         let taken = region.down(number).put(&mut slot.written, head).ok()?;
         slot.state = region.publish(number, state)?;
-        if !region.wake_worker() {
-            self.tell_starving();
-        }
+        self.wake_workers_later();
         if !self.is_looking.replace(true) {
             let lane = self.clone();
             let own = handle.clone();
             handle.spawn_local(async move { lane.look(&own).await });
         }
         Some((slot, taken))
+    }
+
+    /// Wakes workers once the requests of this turn have been put into their slots: a worker that
+    /// is woken by each would run at once, and take the CPU from this loop each time.
+    fn wake_workers_later(&self) {
+        let untold = self.untold.get();
+        self.untold.set(untold + 1);
+        match &*self.driver.borrow() {
+            Some(driver) if untold == 0 => driver.wake_by_ref(),
+            Some(_) => {}
+            None => self.wake_workers(),
+        }
+    }
+
+    fn wake_workers(&self) {
+        let most = self.region.geometry().processes();
+        for _ in 0..self.untold.take().min(most) {
+            if !self.region.wake_worker() {
+                return self.tell_starving();
+            }
+        }
     }
 
     /// A thread that was woken may not come to run: another one of its process does not give up the
@@ -200,9 +225,15 @@ impl Lane {
         self.region.queued()
     }
 
-    /// Wakes who waits for a slot in which something has happened; ready when the companion has
-    /// gone.
+    /// Wakes workers for new requests, and who waits for a slot in which something has happened;
+    /// ready when the companion has gone.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut driver = self.driver.borrow_mut();
+        if !driver.as_ref().is_some_and(|driver| driver.will_wake(cx.waker())) {
+            *driver = Some(cx.waker().clone());
+        }
+        drop(driver);
+        self.wake_workers();
         loop {
             match self.bell.poll_rung(cx) {
                 Poll::Ready(Ok(())) => {
