@@ -220,6 +220,10 @@ unsafe extern "C" fn set_bell(
                 }
                 bells.get_mut(usize::from(lane)).and_then(|place| std::mem::replace(place, bell))
             };
+            if let Some(bell) = bell {
+                // An application that has ended may have had writes to it wait. It is open.
+                let _ = rustix::io::ioctl_fionbio(BorrowedFd::borrow_raw(bell), true);
+            }
             // What has happened before could not be told.
             shared.ring(lane);
             Ref::own(py::PyLong_FromLong(before.unwrap_or(-1).into()))
