@@ -1,10 +1,10 @@
 //! A program that runs for a request: the order to start it, and its pipes.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use mpm::Line;
@@ -12,7 +12,7 @@ use mpm::companion::spawner::Outcome;
 use mpm::companion::{Limit, Limits, MESSAGE_BYTES_MAX, OrderWriter, set_key};
 use nix::sys::resource::RLIM_INFINITY;
 use rt::Pipe;
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
 use server::core::ResourceLimit;
 use server::request::Request;
@@ -99,10 +99,13 @@ impl Program {
         let key = u64::from(std::process::id()) << 32 | u64::from(count);
         set_key(order, key);
         let pipe = || pipe_with(PipeFlags::CLOEXEC);
-        let ((input, own_input), (own_output, output)) = (pipe()?, pipe()?);
-        // Most requests have no body: their loop need not watch a pipe for one.
-        let own_input = has_input.then_some(own_input);
-        let (own_errors, errors) = pipe()?;
+        // Most requests have no body: nothing need be kept open for one.
+        let nothing = if has_input { None } else { nothing() };
+        let (input, own_input) = match nothing {
+            Some(nothing) => (Input::Nothing(nothing), None),
+            None => pipe().map(|(input, own)| (Input::Pipe(input), has_input.then_some(own)))?,
+        };
+        let ((own_output, output), (own_errors, errors)) = (pipe()?, pipe()?);
         let file = match order.len() > MESSAGE_BYTES_MAX {
             true => Some(in_memory(order)?),
             false => None,
@@ -147,6 +150,29 @@ impl Program {
         self.finish();
         self.answer = None;
     }
+}
+
+/// What a program reads.
+enum Input {
+    Pipe(OwnedFd),
+    Nothing(&'static OwnedFd),
+}
+
+impl AsFd for Input {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Input::Pipe(fd) => fd.as_fd(),
+            Input::Nothing(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// /dev/null, which programs can share, unlike a pipe: they could write to that. `None` if it is
+/// missing.
+fn nothing() -> Option<&'static OwnedFd> {
+    static NOTHING: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let open = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    NOTHING.get_or_init(|| open().ok()).as_ref()
 }
 
 /// A file in memory that contains `bytes`.

@@ -153,9 +153,12 @@ impl<'l> Spawner<'l> {
             Err(_) => return false,
         }
         let events = events.iter().map(|event| event.data.u64());
-        // First: an asker's notice comes before its end.
-        if events.clone().any(|event| event & 1 == 1) {
+        if events.clone().any(|event| event != LINE && event & 1 == 1) {
+            // First: an asker's notice comes before its end.
             while self.receive() {}
+        } else if events.clone().any(|event| event == LINE) {
+            // Mostly no other one waits; epoll reports those that do.
+            self.receive();
         }
         events.filter(|event| *event != LINE).for_each(|event| self.happened(event));
         self.kill_late();
