@@ -129,7 +129,10 @@ fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>)
                 let _ = region.up(one.slot).put(&mut counter, input.piece());
             }
         }
-        7 => region.collect(LANE, |slot| assert!(slot < region.geometry().slots())),
+        7 => {
+            region.set_looks(LANE, number & 1 == 0);
+            region.collect(LANE, |slot| assert!(slot < region.geometry().slots()));
+        }
         8 | 9 => {
             let most = usize::from(input.byte()?) << 8 | 255;
             if own.get_mut(which).is_some_and(|one| !receive(region, one, most)) {
@@ -156,7 +159,10 @@ fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>)
             let taken = region.take(number % PROCESSES);
             if let Some((slot, state, _)) = taken {
                 assert!(slot < region.geometry().slots() && state.kind == Kind::Taken);
-                region.tell_loop(state.lane, slot);
+                match number & 1 {
+                    0 => region.tell_loop(state.lane, slot),
+                    _ => region.tell_loop_soon(state.lane, slot) || region.must_ring(state.lane),
+                };
                 if number > 7 {
                     region.finish(slot, state);
                 }

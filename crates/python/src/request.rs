@@ -29,6 +29,8 @@ pub(crate) struct Request {
     shared: Arc<Shared>,
     slot: u32,
     state: State,
+    /// When it was taken.
+    began: Instant,
     /// Under it, the slot is this request's: what is put there or taken from there is.
     ends: Mutex<Ends>,
 }
@@ -47,7 +49,7 @@ struct Ends {
 
 impl Request {
     pub fn new(shared: Arc<Shared>, slot: u32, state: State) -> Request {
-        Request { shared, slot, state, ends: Mutex::default() }
+        Request { shared, slot, state, began: Instant::now(), ends: Mutex::default() }
     }
 
     /// Whether the loop still waits for the response.
@@ -165,7 +167,7 @@ impl Request {
         if !std::mem::replace(&mut ends.is_over, true) {
             self.shared.busy.fetch_sub(1, Ordering::SeqCst);
             if self.shared.region.finish(self.slot, self.state) {
-                self.shared.tell_loop(self.state.lane, self.slot);
+                self.shared.tell_end(self.state.lane, self.slot, self.began);
             }
         }
     }

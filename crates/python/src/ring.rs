@@ -1,9 +1,9 @@
 //! The memory that a worker process shares with the loops, and its threads that wait there.
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3_ffi as py;
 use wsgi::{Geometry, Region};
@@ -14,6 +14,13 @@ use crate::held::{
     os_error, tuple, unlocked,
 };
 use crate::request::{self, Request};
+
+/// A request that takes no longer is quick: the next one may be, too, so that a loop is told of
+/// some together.
+const QUICK: Duration = Duration::from_micros(500);
+
+/// How many ends of requests loops are told of together.
+const TOGETHER: u32 = 16;
 
 /// What all requests of a process share.
 pub(crate) struct Shared {
@@ -26,6 +33,8 @@ pub(crate) struct Shared {
     constants: Mutex<Option<Ref>>,
     /// Descriptors that wake loops, by their lanes.
     bells: RwLock<Vec<Option<RawFd>>>,
+    /// Ends of requests for which no bell was rung.
+    unrung: AtomicU32,
     /// Requests that were taken and are not finished.
     pub busy: AtomicUsize,
     is_draining: AtomicBool,
@@ -53,6 +62,33 @@ impl Shared {
     pub fn tell_loop(&self, lane: u16, slot: u32) {
         if self.region.tell_loop(lane, slot) {
             self.ring(lane);
+        }
+    }
+
+    /// A request has ended in a slot of a loop, which began at this time. Its bell is left alone if
+    /// the loop looks soon: it would take the CPU from this thread each time, which has more to do.
+    pub fn tell_end(&self, lane: u16, slot: u32, began: Instant) {
+        if began.elapsed() >= QUICK {
+            return self.tell_loop(lane, slot);
+        }
+        if self.region.tell_loop_soon(lane, slot) {
+            self.ring(lane);
+        }
+        if self.unrung.fetch_add(1, Ordering::SeqCst) + 1 >= TOGETHER {
+            self.ring_all();
+        }
+    }
+
+    /// Rings the bells that were left alone.
+    fn ring_all(&self) {
+        if self.unrung.swap(0, Ordering::SeqCst) == 0 {
+            return;
+        }
+        let lanes = self.bells.read().unwrap_or_else(PoisonError::into_inner).len();
+        for lane in (0..lanes).filter_map(|lane| u16::try_from(lane).ok()) {
+            if self.region.must_ring(lane) {
+                self.ring(lane);
+            }
         }
     }
 
@@ -114,6 +150,7 @@ unsafe extern "C" fn new(
             templates: Mutex::default(),
             constants: Mutex::default(),
             bells: RwLock::default(),
+            unrung: AtomicU32::new(0),
             busy: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
             send_timeout: (timeout > 0).then(|| Duration::from_secs(timeout.into())),
@@ -139,6 +176,7 @@ unsafe fn next_request(shared: &Arc<Shared>) -> Option<Ref> {
     loop {
         region.is_up(place);
         if shared.is_draining.load(Ordering::SeqCst) {
+            shared.ring_all();
             // It may have been woken for a request, which is another process's.
             if region.queued() > 0 {
                 region.wake_worker();
@@ -154,6 +192,7 @@ unsafe fn next_request(shared: &Arc<Shared>) -> Option<Ref> {
             // SAFETY: as the caller promises.
             return unsafe { request::make_object(Request::new(shared.clone(), slot, state)) };
         }
+        shared.ring_all();
         let draining = &shared.is_draining;
         let wait =
             || region.sleep(place, || draining.load(Ordering::SeqCst) || region.queued() > 0);

@@ -97,12 +97,48 @@ impl Region {
 
     /// Something has happened in a slot of a loop; true if its bell must be rung.
     pub fn tell_loop(&self, lane: u16, slot: u32) -> bool {
+        self.add_news(lane, slot) && self.rings(u32::from(lane))
+    }
+
+    /// The same if there may soon be more to tell; false if the loop looks by itself soon, and its
+    /// bell may be left alone until [`Region::must_ring`] is asked.
+    pub fn tell_loop_soon(&self, lane: u16, slot: u32) -> bool {
+        let lane_word = u32::from(lane);
+        // The slot is in the set before it is asked whether the loop looks: one that ceases to look
+        // says so before it looks for the last time.
+        self.add_news(lane, slot)
+            && self.word(self.geometry().looks(lane_word)).load(SeqCst) == 0
+            && self.rings(lane_word)
+    }
+
+    /// Whether a loop was told something that it has not seen, and its bell must be rung.
+    pub fn must_ring(&self, lane: u16) -> bool {
+        let lane = u32::from(lane);
+        let has_news = |word| self.long(self.geometry().set_word(lane, word)).load(SeqCst) != 0;
+        lane < self.geometry().lanes()
+            && (0..self.geometry().set_words()).any(has_news)
+            && self.rings(lane)
+    }
+
+    /// Puts a slot into the set of a loop; false if there is no such lane.
+    fn add_news(&self, lane: u16, slot: u32) -> bool {
         let (lane, word) = (u32::from(lane), slot as usize / 64);
         if lane >= self.geometry().lanes() {
             return false;
         }
         self.long(self.geometry().set_word(lane, word)).fetch_or(1 << (slot % 64), SeqCst);
+        true
+    }
+
+    fn rings(&self, lane: u32) -> bool {
         self.word(self.geometry().rung(lane)).swap(1, SeqCst) == 0
+    }
+
+    /// From now on the loop looks by itself from time to time, or no more: then it must look once
+    /// again afterwards.
+    pub fn set_looks(&self, lane: u16, looks: bool) {
+        self.word(self.geometry().looks(u32::from(lane))).store(u32::from(looks), SeqCst);
+        fence(SeqCst);
     }
 
     /// Calls `each` with the slots of a loop in which something has happened. From now on its bell
@@ -122,6 +158,7 @@ impl Region {
 
     pub(crate) fn clear_lane(&self, lane: u32) {
         self.word(self.geometry().rung(lane)).store(0, SeqCst);
+        self.word(self.geometry().looks(lane)).store(0, SeqCst);
         for word in 0..self.geometry().set_words() {
             self.long(self.geometry().set_word(lane, word)).store(0, SeqCst);
         }
@@ -201,3 +238,26 @@ impl Region {
 /// Flags of a slot.
 const FULL: u32 = 1;
 const CLOSED: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Geometry;
+
+    #[test]
+    fn a_loop_that_looks_is_not_rung_for_each_end() {
+        let region = Region::create(Geometry::new(128, 4, 2)).unwrap();
+        region.set_looks(2, true);
+        assert!(!region.tell_loop_soon(2, 5) && !region.tell_loop_soon(2, 70));
+        assert!(region.must_ring(2) && !region.must_ring(2), "once until it has looked");
+        let mut seen = Vec::new();
+        region.collect(2, |slot| seen.push(slot));
+        assert_eq!(seen, [5, 70]);
+        assert!(!region.must_ring(2), "there is nothing to tell");
+        region.set_looks(2, false);
+        assert!(region.tell_loop_soon(2, 5) && !region.tell_loop_soon(2, 6));
+        assert!(!region.tell_loop_soon(4, 1) && !region.must_ring(4), "no such lane");
+        region.bury_lane(2);
+        assert!(!region.must_ring(2));
+    }
+}

@@ -104,6 +104,11 @@ impl Geometry {
         self.lanes_start() + lane as usize * self.lane_bytes()
     }
 
+    /// Whether a lane's loop looks without its bell.
+    pub(crate) fn looks(&self, lane: u32) -> usize {
+        self.rung(lane) + 4
+    }
+
     pub(crate) fn set_word(&self, lane: u32, word: usize) -> usize {
         debug_assert!(word < self.set_words());
         self.rung(lane) + LINE + word * size_of::<u64>()

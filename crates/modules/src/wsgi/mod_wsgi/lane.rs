@@ -2,14 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ::wsgi::{Geometry, Kind, Region, State};
+use ::wsgi::{Kind, Region, State};
 use rt::{Alarm, Bell, Deadline, Handle, Pipe};
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use rustix::net::{SendFlags, send};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -18,13 +18,13 @@ const READ_BYTES: usize = 64 * 1024;
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
 /// A loop that has looked later than this ago goes on to do so, and the others need not.
-const LOOKED_MS: u32 = 2;
+const LOOKED_MS: u32 = 4;
 
 /// How often the others check that one does.
 const CHECK_AFTER: Duration = Duration::from_millis(100);
 
-/// A flag of the companion's answer.
-pub(super) const GROWS: u32 = 1;
+/// How often a loop looks for ends of requests as long as there are some.
+const LISTEN_AFTER: Duration = Duration::from_millis(1);
 
 /// What the companion tells by a lease: no more requests are taken, or a process has ended.
 pub(super) const RETIRED: u8 = b'R';
@@ -52,18 +52,12 @@ pub(super) struct Lane {
     grows: bool,
     /// Whether a task looks for requests that no process takes.
     is_looking: Cell<bool>,
+    /// Whether something has happened in a slot since it looked.
+    has_news: Cell<bool>,
     /// Requests of this turn for which no worker was woken yet.
     untold: Cell<u32>,
     /// The task that wakes workers and waiters.
     driver: RefCell<Option<Waker>>,
-}
-
-/// What the companion needs for a lane of this loop.
-pub(super) struct Offer {
-    bell: Bell,
-    own: OwnedFd,
-    /// The companion's end.
-    pub theirs: OwnedFd,
 }
 
 /// A request in a slot. Dropping it withdraws the request.
@@ -86,73 +80,45 @@ pub(super) fn find(group: usize, application: &[u8]) -> Option<Rc<Lane>> {
     })
 }
 
-impl Offer {
-    /// A bell and a lease of this loop.
-    ///
-    /// # Errors
-    /// There are no descriptors.
-    pub fn new() -> io::Result<Offer> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok(Offer { bell: Bell::new()?, own, theirs })
-    }
-
-    /// What the companion is given.
-    pub fn bell(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.bell.as_fd()
-    }
-
-    /// The lane that the companion has assigned. `answer` is its number, flags, and the size of
-    /// the region.
-    ///
-    /// # Errors
-    /// The answer is none, or the region can't be mapped.
-    pub fn accept(
-        self,
+impl Lane {
+    /// Begins to use a lane of this loop: its region, number, bell and lease. The companion may
+    /// start processes if it `grows`.
+    pub fn open(
         (group, application): (usize, &[u8]),
-        answer: &[u8],
-        region: OwnedFd,
-    ) -> io::Result<Rc<Lane>> {
-        let number = |at: usize| {
-            let bytes = answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-            bytes.map(u32::from_le_bytes).ok_or(io::ErrorKind::InvalidData)
-        };
-        let size = |at| number(at).map(|count| count as usize);
-        let geometry = Geometry::new(size(8)?, size(12)?, size(16)?);
-        let lane = number(0)?;
-        if lane >= geometry.lanes() {
-            return Err(io::ErrorKind::InvalidData.into());
+        (region, number): (Region, u16),
+        (bell, lease): (Bell, Pipe),
+        grows: bool,
+    ) -> Rc<Lane> {
+        if let Some(other) = find(group, application) {
+            // Another request of this loop was faster.
+            return other;
         }
+        let handle = lease.handle();
+        let slots = region.geometry().slots() as usize;
         let lane = Rc::new(Lane {
-            region: Region::map(region, geometry)?,
-            number: u16::try_from(lane).map_err(|_| io::ErrorKind::InvalidData)?,
-            bell: self.bell,
-            lease: RefCell::new(Pipe::reader(self.own)?),
-            wakers: RefCell::new(vec![None; geometry.slots() as usize]),
+            region,
+            number,
+            bell,
+            lease: RefCell::new(lease),
+            wakers: RefCell::new(vec![None; slots]),
             is_gone: Cell::new(false),
             is_retired: Cell::new(false),
-            grows: number(4)? & GROWS != 0,
+            grows,
             is_looking: Cell::new(false),
+            has_news: Cell::new(false),
             untold: Cell::new(0),
             driver: RefCell::default(),
         });
-        if let Some(other) = find(group, application) {
-            // Another request of this loop was faster.
-            return Ok(other);
-        }
         let entry = (group, application.to_vec(), lane.clone());
         LANES.with_borrow_mut(|lanes| lanes.push(entry));
         let driven = lane.clone();
-        let handle = lane.lease.borrow().handle();
         handle.spawn_local(async move {
             std::future::poll_fn(|cx| driven.poll_gone(cx)).await;
             driven.go();
         });
-        Ok(lane)
+        lane
     }
-}
 
-impl Lane {
     /// Puts a request into a slot, with the first of these bytes of its head; returns how many they
     /// are. `None` if there is no free slot.
     pub fn send(self: &Rc<Self>, handle: &Handle, head: &[u8]) -> Option<(Slot, usize)> {
@@ -164,6 +130,7 @@ impl Lane {
         slot.state = region.publish(number, state)?;
         self.wake_workers_later();
         if !self.is_looking.replace(true) {
+            region.set_looks(self.number, true);
             let lane = self.clone();
             let own = handle.clone();
             handle.spawn_local(async move { lane.look(&own).await });
@@ -195,22 +162,43 @@ impl Lane {
     /// A thread that was woken may not come to run: another one of its process does not give up the
     /// lock, or the process is about to end. As long as requests wait, others are woken, too: by
     /// one loop for all, since hundreds of children may have requests that wait.
+    ///
+    /// As long as requests end, their workers need not ring the bell: it looks often enough.
     async fn look(&self, handle: &Handle) {
-        let mut pause = LOOK_AFTER;
+        let mut pause = LISTEN_AFTER;
         loop {
             handle.sleep(pause).await;
-            if self.is_retired.get() || self.region.queued() == 0 {
+            self.collect();
+            let is_over = self.is_retired.get() || self.region.queued() == 0;
+            let has_news = self.has_news.take();
+            self.region.set_looks(self.number, has_news && !is_over);
+            if is_over || !has_news {
+                // What a worker has told before it could see that.
+                self.collect();
+            }
+            if is_over {
                 break self.is_looking.set(false);
             }
             let now_ms = (handle.clock().wall_us() / 1000) as u32;
-            if !self.region.is_to_look(now_ms, LOOKED_MS) {
-                pause = CHECK_AFTER;
-                continue;
+            let is_to_look = self.region.is_to_look(now_ms, LOOKED_MS);
+            pause = match (has_news, is_to_look) {
+                (true, _) => LISTEN_AFTER,
+                (false, true) => LOOK_AFTER,
+                (false, false) => CHECK_AFTER,
+            };
+            if is_to_look {
+                self.region.wake_worker();
+                self.tell_starving();
             }
-            pause = LOOK_AFTER;
-            self.region.wake_worker();
-            self.tell_starving();
         }
+    }
+
+    /// Wakes who waits for a slot in which something has happened.
+    fn collect(&self) {
+        self.region.collect(self.number, |slot| {
+            self.has_news.set(true);
+            self.wake(slot);
+        });
     }
 
     /// The companion may start more processes.
@@ -237,7 +225,7 @@ impl Lane {
         loop {
             match self.bell.poll_rung(cx) {
                 Poll::Ready(Ok(())) => {
-                    self.region.collect(self.number, |slot| self.wake(slot));
+                    self.collect();
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => break,

@@ -15,8 +15,9 @@ use server::request::Request;
 use super::Wsgi;
 use super::counts::{self, Counts, State};
 use super::daemon::DaemonGroup;
-use super::lane::{self, Lane, Offer};
+use super::lane::{self, Lane};
 use super::link::Link;
+use super::offer::Offer;
 
 /// Requests that may wait for a worker (`listen-backlog`).
 pub(super) const BACKLOG: usize = 100;

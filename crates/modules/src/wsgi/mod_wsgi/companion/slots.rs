@@ -9,7 +9,8 @@ use rustix::event::epoll;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::{GroupPlan, Tools};
-use crate::wsgi::mod_wsgi::lane::{GROWS, LOST, RETIRED};
+use crate::wsgi::mod_wsgi::lane::{LOST, RETIRED};
+use crate::wsgi::mod_wsgi::offer::GROWS;
 use crate::wsgi::mod_wsgi::runtime::{BACKLOG, SLOTS};
 
 /// Slots beyond what may wait and run: for what several loops put there at once, and for responses
