@@ -108,6 +108,19 @@ fn release(region: &Region, one: &Own) {
     assert!(!should_look || now.kind == Kind::Abandoned);
 }
 
+fn collect(region: &Region, looks: bool) {
+    region.set_looks(LANE, looks);
+    region.collect(LANE, |slot| assert!(slot < region.geometry().slots()));
+}
+
+/// As a worker does at once, or once it has nothing else to do.
+fn tell(region: &Region, lane: u16, slot: u32, how: u16) {
+    let _ = match how & 1 {
+        0 => region.tell_loop(lane, slot),
+        _ => region.tell_loop_soon(lane, slot) || region.must_ring(lane),
+    };
+}
+
 fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>) -> Option<()> {
     let action = input.byte()?;
     let number = u16::from(action >> 4);
@@ -129,10 +142,7 @@ fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>)
                 let _ = region.up(one.slot).put(&mut counter, input.piece());
             }
         }
-        7 => {
-            region.set_looks(LANE, number & 1 == 0);
-            region.collect(LANE, |slot| assert!(slot < region.geometry().slots()));
-        }
+        7 => collect(region, number & 1 == 0),
         8 | 9 => {
             let most = usize::from(input.byte()?) << 8 | 255;
             if own.get_mut(which).is_some_and(|one| !receive(region, one, most)) {
@@ -159,10 +169,7 @@ fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>)
             let taken = region.take(number % PROCESSES);
             if let Some((slot, state, _)) = taken {
                 assert!(slot < region.geometry().slots() && state.kind == Kind::Taken);
-                match number & 1 {
-                    0 => region.tell_loop(state.lane, slot),
-                    _ => region.tell_loop_soon(state.lane, slot) || region.must_ring(state.lane),
-                };
+                tell(region, state.lane, slot, number);
                 if number > 7 {
                     region.finish(slot, state);
                 }

@@ -15,11 +15,11 @@ use crate::held::{
 };
 use crate::request::{self, Request};
 
-/// A request that takes no longer is quick: the next one may be, too, so that a loop is told of
-/// some together.
+/// A request that takes no longer is quick: the next one may be, too, and the loop's bell can wait
+/// for its end.
 const QUICK: Duration = Duration::from_micros(500);
 
-/// How many ends of requests loops are told of together.
+/// How many requests may end before the bells are rung.
 const TOGETHER: u32 = 16;
 
 /// What all requests of a process share.

@@ -1,5 +1,6 @@
 //! A program that runs for a request: the order to start it, and its pipes.
 
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -12,7 +13,7 @@ use mpm::companion::spawner::Outcome;
 use mpm::companion::{Limit, Limits, MESSAGE_BYTES_MAX, OrderWriter, set_key};
 use nix::sys::resource::RLIM_INFINITY;
 use rt::Pipe;
-use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
 use server::core::ResourceLimit;
 use server::request::Request;
@@ -171,8 +172,8 @@ impl AsFd for Input {
 /// missing.
 fn nothing() -> Option<&'static OwnedFd> {
     static NOTHING: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let open = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    NOTHING.get_or_init(|| open().ok()).as_ref()
+    let open = || OpenOptions::new().read(true).open("/dev/null").ok();
+    NOTHING.get_or_init(|| open().map(OwnedFd::from)).as_ref()
 }
 
 /// A file in memory that contains `bytes`.

@@ -37,8 +37,8 @@ impl Offer {
         self.bell.as_fd()
     }
 
-    /// The lane to an application group that the companion has assigned. `answer` is its number, flags, and the size of
-    /// the region.
+    /// The lane to an application group that the companion has assigned. `answer` is its number,
+    /// flags, and the size of the region.
     ///
     /// # Errors
     /// The answer is none, or the region can't be mapped.
