@@ -4,6 +4,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
 use rustix::io::Errno;
@@ -75,4 +76,12 @@ pub(crate) fn close_terminal(has_error_log: bool) -> io::Result<()> {
         dup2_stderr(&null)?;
     }
     Ok(())
+}
+
+/// The standard input of programs that get nothing: /dev/null, which they can share, unlike a pipe,
+/// into which they could write. `None` if it is missing.
+pub fn empty_input() -> Option<&'static OwnedFd> {
+    static EMPTY: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let open = || OpenOptions::new().read(true).open("/dev/null").ok();
+    EMPTY.get_or_init(|| open().map(OwnedFd::from)).as_ref()
 }

@@ -1,16 +1,16 @@
 //! A program that runs for a request: the order to start it, and its pipes.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use mpm::Line;
 use mpm::companion::spawner::Outcome;
 use mpm::companion::{Limit, Limits, MESSAGE_BYTES_MAX, OrderWriter, set_key};
+use mpm::daemon::empty_input;
 use nix::sys::resource::RLIM_INFINITY;
 use rt::Pipe;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -101,7 +101,7 @@ impl Program {
         set_key(order, key);
         let pipe = || pipe_with(PipeFlags::CLOEXEC);
         // Most requests have no body: nothing need be kept open for one.
-        let nothing = if has_input { None } else { nothing() };
+        let nothing = if has_input { None } else { empty_input() };
         let (input, own_input) = match nothing {
             Some(nothing) => (Input::Nothing(nothing), None),
             None => pipe().map(|(input, own)| (Input::Pipe(input), has_input.then_some(own)))?,
@@ -166,14 +166,6 @@ impl AsFd for Input {
             Input::Nothing(fd) => fd.as_fd(),
         }
     }
-}
-
-/// /dev/null, which programs can share, unlike a pipe: they could write to that. `None` if it is
-/// missing.
-fn nothing() -> Option<&'static OwnedFd> {
-    static NOTHING: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let open = || OpenOptions::new().read(true).open("/dev/null").ok();
-    NOTHING.get_or_init(|| open().map(OwnedFd::from)).as_ref()
 }
 
 /// A file in memory that contains `bytes`.
