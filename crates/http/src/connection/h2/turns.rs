@@ -12,12 +12,24 @@ use wire::priority::Priority;
 
 use super::stream::{OUTPUT_BYTES, Shared, Stream};
 
-/// The least that a response adds in its turn.
-const SHARE_BYTES_MIN: usize = 4096;
+/// The head of a frame.
+const FRAME_HEAD_BYTES: usize = 9;
+
+/// The least that a response adds in its turn: with the head of its frame, a record of TLS.
+const SHARE_BYTES_MIN: usize = 16 * 1024 - FRAME_HEAD_BYTES;
 
 /// The most that a response adds in its turn that shares with no other: what is left keeps the less
 /// urgent ones alive.
-const ALONE_BYTES: usize = OUTPUT_BYTES - 2 * SHARE_BYTES_MIN;
+const ALONE_BYTES: usize = OUTPUT_BYTES - 8 * 1024;
+
+/// Less room than this is none: it would be filled with short frames.
+const ROOM_BYTES_MIN: usize = 1024;
+
+/// The room for a frame's data in the output.
+fn output_room(protocol: &h2::Connection) -> usize {
+    let room = OUTPUT_BYTES.saturating_sub(protocol.output.len() + FRAME_HEAD_BYTES);
+    if room < ROOM_BYTES_MIN { 0 } else { room }
+}
 
 impl Shared {
     /// All output was sent: wakes responses that wait until more can be sent. Whether there are
@@ -53,8 +65,7 @@ impl Shared {
     /// Wakes as many responses as there is room for, in their order. Whether there are any.
     fn wake_next(&self) -> bool {
         let protocol = self.protocol.borrow();
-        let output = OUTPUT_BYTES.saturating_sub(protocol.output.len());
-        let mut room = output.min(protocol.connection_window());
+        let mut room = output_room(&protocol).min(protocol.connection_window());
         let (mut wakes, mut passes_over) = (false, false);
         for stream in self.streams.borrow().iter().filter(|stream| stream.is_waiting()) {
             match stream.wanted(&protocol) {
@@ -100,8 +111,7 @@ impl Stream {
 
     /// How many of these there is room for.
     fn room_now(&self, protocol: &h2::Connection) -> Option<usize> {
-        let output = OUTPUT_BYTES.saturating_sub(protocol.output.len());
-        self.wanted(protocol).map(|wanted| wanted.min(output))
+        self.wanted(protocol).map(|wanted| wanted.min(output_room(protocol)))
     }
 
     /// Whether the client has room for the response, were it not for others.
