@@ -3,6 +3,7 @@
 mod about;
 mod child;
 mod cli;
+mod copies;
 mod dump;
 mod explain;
 mod folder;
@@ -29,7 +30,10 @@ fn main() -> ExitCode {
     let name = cli::program_name(&name);
     let words: Vec<_> = words.collect();
     let status = match words.first().and_then(|word| word.to_str()) {
-        Some("serve") => folder::serve(&words[1..]),
+        Some("serve") => {
+            copies::execute_for_fast_ones();
+            folder::serve(&words[1..])
+        }
         Some("explain") => explain::run(&words[1..]),
         Some("lint") => lint::run(&words[1..]),
         Some("manual") => manual::print(&words[1..]),
@@ -48,6 +52,11 @@ fn main() -> ExitCode {
 }
 
 fn run(name: &str, arguments: &Arguments) -> i32 {
+    if matches!(arguments.action, Action::Start | Action::StartOnce)
+        && !mpm::is_executed_by_server()
+    {
+        copies::execute_for_fast_ones();
+    }
     if let Some(file) = &arguments.startup_log
         && let Err(text) = startup::log_to(name, file)
     {
