@@ -58,6 +58,10 @@ impl<M: Coder> Filter<M> {
 }
 
 impl<M: Coder> OutputFilter for Filter<M> {
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        comes && (is_excluded::<M>(request) || request.depends_on(M::KEY) == 0)
+    }
+
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         let how = settings::in_force::<M>(request);
         if !how.own.is_slow() || !is_for_later(request) {

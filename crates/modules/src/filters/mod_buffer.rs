@@ -78,6 +78,10 @@ fn size_of(request: &Request) -> usize {
 struct Output;
 
 impl OutputFilter for Output {
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        comes && request.main.is_some()
+    }
+
     /// Gathers what precedes the head's being sent: of all of it the length is known.
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         let is_whole = !matches!(request.response.body, Body::Stream(_) | Body::Parts(_));

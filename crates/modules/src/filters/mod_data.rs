@@ -45,6 +45,10 @@ const LAST_BYTES: u64 = 4;
 const LENGTH_LIMIT: u64 = i32::MAX as u64;
 
 impl OutputFilter for Filter {
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        comes && !request.is_initial()
+    }
+
     fn looks_at(&self, request: &Request) -> usize {
         let length = request.response.body.length();
         let is_short = length.is_some_and(|length| length <= WHOLE_BYTES as u64);

@@ -8,14 +8,13 @@ use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::errors::RefusedInChunks;
+use server::filter::Attached;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 use server::request_body::Length;
-
-use super::mod_deflate::coding::accepts;
 
 /// `mod_request.c`
 pub struct KeptBody;
@@ -45,6 +44,9 @@ impl Module for KeptBody {
     fn hooks(hooks: &mut Hooks<'_, Self>) {
         let keeps = |bound: Bound<'_, Self>| bound.dir.limit.or(0) != 0;
         hooks.on(Phase::InsertFilter, Rank::LAST, keeps, limit).pure();
+        // Behind those that insert filters.
+        let behind = Rank(Rank::REALLY_LAST.0 + 1);
+        hooks.on(Phase::InsertFilter, behind, keeps, ask_filters).pure();
     }
 }
 
@@ -65,34 +67,23 @@ fn kept_body_size(cx: &mut Cx<'_, '_, KeptBody>, arg: &Arg) -> Set {
 /// Source: `ap_request_insert_filter`
 fn limit<'r>(bound: Bound<'r, KeptBody>, request: &'r mut Request) -> Step<'r> {
     request.body_in.keep(bound.dir.limit.or(0), log_excess);
-    if is_substituted(request) {
-        request.keep(RefusedInChunks);
-    }
     Step::OK
 }
 
-/// Whether text is substituted in the response, and it is not compressed: in Apache, the filter is
-/// the one that refuses a body, and passes its response on in pieces.
-fn is_substituted(request: &Request) -> bool {
-    let field = request.head.headers_in.get(b"Accept-Encoding").unwrap_or_default();
-    let mut substitutes = false;
-    for attached in &request.response.filters {
-        let is = |name: &str| attached.name.eq_ignore_ascii_case(name);
-        let coding: &[u8] = match () {
-            () if is("SUBSTITUTE") => {
-                substitutes = true;
-                continue;
-            }
-            () if is("DEFLATE") => b"gzip",
-            () if is("BROTLI_COMPRESS") => b"br",
-            () if is("ZSTD") => b"zstd",
-            () => continue,
-        };
-        if accepts(field, coding) {
-            return false;
-        }
+/// Notes whether a refusal of the body comes in pieces from the filters of the response, which are
+/// all there now.
+fn ask_filters<'r>(_: Bound<'r, KeptBody>, request: &'r mut Request) -> Step<'r> {
+    if request.body_in.is_empty() {
+        return Step::OK;
     }
-    substitutes
+    let filters = std::mem::take(&mut request.response.filters);
+    let parts = |comes, attached: &Attached| attached.filter.parts_refusal(request, comes);
+    let in_pieces = filters.iter().fold(false, parts);
+    request.response.filters = filters;
+    if in_pieces {
+        request.keep(RefusedInChunks);
+    }
+    Step::OK
 }
 
 /// Source: `keep_body_filter`, which writes what is left of the limit, 0, for a body in chunks.

@@ -69,6 +69,14 @@ pub trait OutputFilter {
     /// Changes the response and returns its body.
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
 
+    /// Whether a refusal of the request's body, which Apache's filters pass on as an error and its
+    /// end, leaves this filter in pieces, and thus is a page in chunks. `comes` is whether it comes
+    /// in pieces; default: it is passed on as it comes.
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        let _ = request;
+        comes
+    }
+
     /// Whether its effect depends only on configuration and the response, and on declared variant
     /// keys of the request ([`Request::depends_on`]): then the filtered response can be cached (see
     /// [`crate::api::hooks::HookDef::pure`]). A filter with other effects, such as on the log, is

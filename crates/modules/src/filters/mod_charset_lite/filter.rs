@@ -33,6 +33,10 @@ impl Filter {
 }
 
 impl OutputFilter for Filter {
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        comes || matches!(self.wanted, Wanted::Translation(_)) && is_translated(request)
+    }
+
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         if !is_translated(request) {
             self.is_done = true;

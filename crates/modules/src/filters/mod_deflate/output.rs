@@ -22,6 +22,13 @@ const NOT_WORTH_BYTES: u64 = (HEAD_BYTES + TRAILER_BYTES + FIELD_BYTES) as u64;
 pub(super) struct Pack;
 
 impl OutputFilter for Pack {
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        let is_wanted = |request: &mut Request| {
+            request.env.contains(b"force-gzip") || request.depends_on(&TAKES_GZIP) != 0
+        };
+        comes && (is_excluded(request) || !is_wanted(request))
+    }
+
     /// As many bytes as tell whether the body is worth it, if its end follows them in any case.
     fn looks_at(&self, request: &Request) -> usize {
         let is_asked = request.response.end == BodyEnd::WithBody && !is_excluded(request);

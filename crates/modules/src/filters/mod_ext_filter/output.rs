@@ -33,6 +33,12 @@ struct Filter {
 }
 
 impl OutputFilter for Filter {
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        let media_type = request.response.content_type.as_deref();
+        let is_run = |filter| applies(request, &filter, media_type);
+        comes || find(request, &self.name).is_ok_and(is_run)
+    }
+
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         Some(Box::pin(begin(&self.name, request)))
     }

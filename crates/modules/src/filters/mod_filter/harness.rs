@@ -127,6 +127,20 @@ impl OutputFilter for Harness {
         }
     }
 
+    /// It is asked before a provider is chosen.
+    fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
+        let fits = |provider: &&Provider| match &provider.when {
+            Condition::Types(types) => has_type(request, types),
+            Condition::Expr(expr) => {
+                let holds = expr::condition(expr, request, &mut Backrefs::new());
+                matches!(holds, Ok(Ok(true)))
+            }
+        };
+        let provider = self.smart.providers.iter().find(fits);
+        let filter = provider.and_then(|provider| provider.filter.make(request));
+        filter.map_or(comes, |filter| filter.parts_refusal(request, comes))
+    }
+
     /// What the provider does is its own module's doing.
     fn type_name(&self) -> &'static str {
         self.filter.as_ref().map_or(std::any::type_name::<Self>(), |filter| filter.type_name())

@@ -34,6 +34,10 @@ pub(super) struct Filter {
 }
 
 impl OutputFilter for Filter {
+    fn parts_refusal(&self, _: &mut Request, _: bool) -> bool {
+        true
+    }
+
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
         request.response.unset_length();
         let length = request.response.body.length();
