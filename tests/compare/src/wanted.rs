@@ -18,7 +18,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 27] = [
+const WANTED: [Wanted; 28] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -72,6 +72,15 @@ const WANTED: [Wanted; 27] = [
     Wanted {
         cites: "Index files, variants and listed files that a request finds in its own folder",
         applies: differ_below_wildcards,
+    },
+    Wanted {
+        cites: "An empty 500 without `Connection: close` if `Header always` sets a field",
+        applies: |site, _, apache, tamarack| {
+            status(apache) == Some(500)
+                && status(tamarack) == Some(500)
+                && length(apache) == Some(0)
+                && names(site, "Header", "always")
+        },
     },
     Wanted {
         cites: "TRACE with a body that is forwarded",
@@ -461,7 +470,9 @@ fn differ_in_unsent_page(
 ) -> bool {
     let status = apache.first().and_then(|line| line.split(' ').nth(2)?.parse::<u16>().ok());
     let is_error = status.is_some_and(|status| status >= 300);
-    let is_file = |line: &String| line.starts_with("< Last-Modified: ");
+    // A text that `Header` sets is no date.
+    let is_file =
+        |line: &String| line.strip_prefix("< Last-Modified: ").and_then(seconds).is_some();
     request.method == "HEAD"
         && is_error
         && length(apache).is_some() == length(tamarack).is_some()

@@ -26,6 +26,20 @@ fn a_rule_with_status_zero_may_end_a_request() {
 }
 
 #[test]
+fn a_field_that_may_not_be_sent_has_a_page() {
+    let lines = |length: &str| {
+        let status = "< HTTP/1.1 500 Internal Server Error".to_owned();
+        [status, format!("< Content-Length: {length}"), "<".to_owned()]
+    };
+    let allows = |words: &str, length: &str| {
+        let site = Site { config: vec![Node::directive("Header", words)], ..Site::default() };
+        rule(&site, &Request::default(), &lines(length), &lines("275")).is_some()
+    };
+    assert!(allows("always merge expr=a b", "0") && !allows("always merge a b", "10"));
+    assert!(!allows("merge a b", "0"));
+}
+
+#[test]
 fn a_message_of_a_limit_excuses_a_response() {
     let (site, request) = (Site::default(), Request::default());
     let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
@@ -119,6 +133,15 @@ fn lengths_of_unsent_bodies_may_be_wanted() {
     assert!(is_wanted("HEAD", "400 Bad Request", "text/x-own", ["100", "104"]));
     assert!(!is_wanted("GET", "400 Bad Request", "text/x-own", ["100", "104"]));
     assert!(!is_wanted("HEAD", "200 OK", "text/x-own", ["100", "104"]));
+    let of_modified = |modified: &str| {
+        let kind = format!("text/x-own\n< Last-Modified: {modified}");
+        let lines = |length| -> Vec<String> {
+            let text = lines("400 Bad Request", &kind, length).join("\n");
+            text.lines().map(str::to_owned).collect()
+        };
+        rule(&Site::default(), &request("HEAD"), &lines("100"), &lines("104")).is_some()
+    };
+    assert!(of_modified("Accept") && !of_modified("Sat, 01 Jan 2022 00:00:00 GMT"));
 }
 
 #[test]
