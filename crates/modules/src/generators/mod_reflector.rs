@@ -12,6 +12,7 @@ use conf::Arg;
 use server::body::{Body, BodyStream, Chunk};
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
+use server::discard::finish_printed;
 use server::hooks::{Bound, Hooks, Step, Verdict};
 use server::merge::Prepend;
 use server::module::Module;
@@ -71,7 +72,7 @@ fn handle<'r>(cx: Bound<'r, Reflector>, request: &'r mut Request) -> Step<'r> {
             request.response.headers_out.set(b"Allow", &allow);
             request.response.body = Body::Empty;
             request.response.announced = Announced::End;
-            Step::OK
+            finish_printed(request)
         }
         Method::POST if request.main.is_some() => Step::OK,
         Method::POST => Step::Pending(Box::pin(reflect(cx.dir, request))),
