@@ -22,6 +22,12 @@ impl OutputFilter for Filter {
             return None;
         }
         Some(Box::pin(async move {
+            if has_failed(request) {
+                // The response that was lost has hidden the cookie.
+                let fields = request.response.headers_out.clone();
+                let _ = load(request).await;
+                request.response.headers_out = fields;
+            }
             load_and_save(request).await;
             true
         }))
@@ -33,13 +39,18 @@ impl OutputFilter for Filter {
 }
 
 /// Whether the session was saved when the body could not be read, and the fields for the client
-/// were lost with the response.
+/// were lost with the response. A store that forgets has another session for the page.
 fn is_lost(request: &Request) -> bool {
-    let has_failed = |request: &Request| request.kept::<FailedBody>().is_some();
-    let is_of_redirects = || store(request).is_some_and(|(store, _)| store.is_of_redirects);
     let mut others = std::iter::successors(request.prev.as_deref(), |prev| prev.prev.as_deref())
         .chain(request.failed.as_deref());
-    has_failed(request) || others.any(has_failed) && is_of_redirects()
+    let (fails, others_fail) = (has_failed(request), others.any(has_failed));
+    (fails || others_fail)
+        && store(request)
+            .is_none_or(|(store, (_, forgets))| !forgets && (fails || store.is_of_redirects))
+}
+
+fn has_failed(request: &Request) -> bool {
+    request.kept::<FailedBody>().is_some()
 }
 
 async fn load_and_save(request: &mut Request) {
