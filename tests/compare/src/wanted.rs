@@ -66,7 +66,7 @@ const WANTED: [Wanted; 28] = [
         applies: differ_in_folders_as_is,
     },
     Wanted {
-        cites: "Letting a request pass by a RewriteRule with `F` or `G`",
+        cites: "Letting a request pass by a RewriteRule with `F`, `G` or a status",
         applies: differ_in_status_zero,
     },
     Wanted {
@@ -293,7 +293,10 @@ fn differ_in_status_zero(site: &Site, _: &Request, _: &[String], tamarack: &[Str
         let mut flags = node.words.rsplit('[').next().unwrap_or_default().split([',', ']']);
         ends |= node.name == "RewriteRule"
             && node.words.contains("R=foo")
-            && flags.any(|flag| matches!(flag.trim(), "F" | "G" | "forbidden" | "gone"));
+            && flags.any(|flag| match flag.trim() {
+                "F" | "G" | "forbidden" | "gone" => true,
+                flag => flag.strip_prefix("R=").is_some_and(|status| status.parse::<u16>().is_ok()),
+            });
     });
     ends && status(tamarack) == Some(500)
 }
@@ -377,6 +380,9 @@ fn differ_below_wildcards(
     if !lasts.is_empty() && difference(&others(apache), &others(tamarack), Rule::Answer).is_none() {
         return true;
     }
+    if !lasts.is_empty() && differ_in_range_of_listing(apache, tamarack) {
+        return true;
+    }
     let target = String::from_utf8_lossy(&request.target);
     let path = target.split('?').next().unwrap_or_default();
     let variant = |lines: &[String]| {
@@ -385,6 +391,26 @@ fn differ_below_wildcards(
     };
     let Some(variant) = variant(apache).or_else(|| variant(tamarack)) else { return false };
     is_below(&variant) && path.rsplit('/').next() != Some(variant.as_str())
+}
+
+/// Parts of listings of which Tamarack's is the shorter one.
+fn differ_in_range_of_listing(apache: &[String], tamarack: &[String]) -> bool {
+    const RANGE: &str = "< Content-Range: bytes ";
+    let whole = |lines: &[String]| -> Option<usize> {
+        lines.iter().find_map(|line| line.strip_prefix(RANGE)?.rsplit('/').next()?.parse().ok())
+    };
+    let (Some(longer), Some(shorter)) = (whole(apache), whole(tamarack)) else { return false };
+    let head = |lines: &[String]| {
+        let head = lines.iter().take_while(|line| *line != "<");
+        let head = head.filter(|line| !line.starts_with(RANGE)).cloned();
+        without_length(&head.collect::<Vec<_>>())
+    };
+    let is_listing =
+        apache.iter().any(|line| line == "< Content-Type: text/html;charset=ISO-8859-1");
+    is_listing
+        && status(apache) == Some(206)
+        && longer > shorter
+        && difference(&head(apache), &head(tamarack), Rule::Answer).is_none()
 }
 
 /// Whether a name matches a pattern whose last letter is its only wildcard.

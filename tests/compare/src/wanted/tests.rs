@@ -22,6 +22,9 @@ fn a_rule_with_status_zero_may_end_a_request() {
     };
     let failed = "500 Internal Server Error";
     assert!(allows(". d/$2 [gone,R=foo,qsappend]", failed) && allows("a - [F, R=foo]", failed));
+    assert!(
+        allows("a - [R=200, R=foo, UNC]", failed) && !allows("a - [R=permanent,R=foo]", failed)
+    );
     assert!(!allows("a - [R=foo]", failed) && !allows("a - [F,R=foo]", "403 Forbidden"));
 }
 
@@ -309,6 +312,25 @@ fn wildcards_of_folders_count_for_entries_of_listings() {
     assert!(differs("\"@SITE@/*/d*\"", &of("a.txt")));
     assert!(differs("\"@SITE@/htdocs/?\"", &of("no")));
     assert!(differs("\"@SITE@/htdocs\"", &of("doc.txt")));
+}
+
+#[test]
+fn wildcards_of_folders_count_for_parts_of_listings() {
+    let lines = |kind: &str, whole: usize| {
+        let range = format!("< Content-Range: bytes {}-{}/{whole}", whole - 9, whole - 1);
+        let kind = format!("< Content-Type: {kind}");
+        ["< HTTP/1.1 206 Partial Content".to_owned(), range, kind, "<".to_owned()]
+    };
+    let allows = |section: &str, kind: &str, wholes: [usize; 2]| {
+        let config = vec![Node::section("Directory", section, Vec::new())];
+        let site = Site { config, ..Site::default() };
+        let [apache, tamarack] = wholes.map(|whole| lines(kind, whole));
+        rule(&site, &Request::default(), &apache, &tamarack).is_some()
+    };
+    let (wildcard, listing) = ("\"@SITE@/*/d*\"", "text/html;charset=ISO-8859-1");
+    assert!(allows(wildcard, listing, [244, 196]));
+    assert!(!allows(wildcard, listing, [196, 244]) && !allows(wildcard, "text/html", [244, 196]));
+    assert!(!allows("\"@SITE@/htdocs\"", listing, [244, 196]));
 }
 
 #[test]
