@@ -14,6 +14,9 @@ pub(super) const HEAD_BYTES: usize = HEAD.len();
 /// See [`HEAD_BYTES`].
 pub(super) const TRAILER_BYTES: usize = 8;
 
+/// Where a header has its flags.
+pub(super) const FLAGS_AT: usize = 3;
+
 /// Most bytes of a header with all its optional parts.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -180,6 +183,11 @@ impl Unpacker {
     }
 }
 
+/// Whether data begins as gzip does, with the only method that there is.
+pub(super) fn has_magic(data: &[u8]) -> bool {
+    data.get(..FLAGS_AT) == HEAD.get(..FLAGS_AT)
+}
+
 /// The length of a header with all its parts; `None` while it is incomplete.
 fn head_length(head: &[u8]) -> Result<Option<usize>, Wrong> {
     const CHECKSUM: u8 = 2;
@@ -191,7 +199,9 @@ fn head_length(head: &[u8]) -> Result<Option<usize>, Wrong> {
     if head.get(..start) != HEAD.get(..start) {
         return Err(Wrong::Head);
     }
-    let Some(flags) = head.get(3).filter(|_| head.len() >= HEAD_BYTES) else { return Ok(None) };
+    let Some(flags) = head.get(FLAGS_AT).filter(|_| head.len() >= HEAD_BYTES) else {
+        return Ok(None);
+    };
     if flags & RESERVED != 0 {
         return Err(Wrong::Head);
     }

@@ -10,7 +10,7 @@ use server::request::Request;
 use server::request_body::{BodyError, BodySource};
 
 use super::gzip::Unpacker;
-use super::recode::Ratio;
+use super::ratio::Ratio;
 use super::{coding, unpacking};
 
 /// Creates the filter if the body's coding is gzip.

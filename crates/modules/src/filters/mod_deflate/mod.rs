@@ -6,6 +6,7 @@ pub(in crate::filters) mod coding;
 pub(crate) mod gzip;
 mod input;
 mod output;
+pub(in crate::filters) mod ratio;
 pub(in crate::filters) mod recode;
 mod rows;
 pub(in crate::filters) mod totals;

@@ -1,13 +1,19 @@
 //! The output filters: DEFLATE and INFLATE.
 
+use std::io;
+
 use server::body::Body;
-use server::filter::OutputFilter;
+use server::errors;
+use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
 use server::request::{BodyEnd, FileCoding, Request};
 use server::variant_key::VariantKey;
 
-use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
-use super::recode::{Coding, Ratio, Recoded};
+use super::gzip::{
+    FLAGS_AT, HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN, Wrong, has_magic,
+};
+use super::ratio::Ratio;
+use super::recode::{Coding, Recoded};
 use super::totals::Totals;
 use super::{Deflate, coding, unpacking};
 use crate::filters::settings::{InForce, in_force};
@@ -129,25 +135,86 @@ fn is_excluded(request: &Request) -> bool {
 pub(super) struct Unpack;
 
 impl OutputFilter for Unpack {
-    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let nothing = body.length() == Some(0);
+    fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
+        let nothing = request.response.body.length() == Some(0);
         if request.main.is_some()
             || request.response.status == 204
             || nothing
             || request.response.headers_out.contains(b"Content-Range")
             || !coding::take_gzip(request)
         {
-            return body;
+            return None;
         }
-        let InForce { own: packing, etag, .. } = in_force::<Deflate>(request);
+        let etag = in_force::<Deflate>(request).etag;
         request.response.unset_length();
         request.response.headers_out.unset(b"Content-MD5");
         coding::alter_etag(request, b"gunzip", etag);
-        let limits = unpacking(request);
-        let ratio = Ratio::new(limits.ratio_limit, limits.ratio_burst);
-        let coding = Coding::Unpack(Box::new(Unpacker::new()), ratio);
-        let recoded = Recoded::new(body, coding, Vec::new(), Totals::default());
-        body_of(request, recoded, packing.buffer_bytes)
+        Some(Box::pin(unpack(request)))
+    }
+
+    fn apply(self: Box<Self>, _: &mut Request, body: Body) -> Body {
+        body
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+}
+
+/// Unpacks what precedes the head of the response; returns false if the response has become an
+/// error. What is no gzip is sent as it is.
+async fn unpack(request: &mut Request) -> bool {
+    let body = std::mem::take(&mut request.response.body);
+    let is_stream = matches!(body, Body::Stream(_));
+    let (head, rest) = body.gathered(HEAD_BYTES).await.split_head();
+    let is_gzip = head.len() < HEAD_BYTES || has_magic(&head);
+    let flags = head.get(FLAGS_AT).filter(|_| head.len() >= HEAD_BYTES).copied();
+    let body = match rest {
+        Body::Empty => Body::Bytes(head),
+        rest => Body::Parts([Body::Bytes(head), rest].into()),
+    };
+    if !is_gzip {
+        request.response.body = body;
+        return true;
+    }
+    let limits = unpacking(request);
+    let ratio = Ratio::new(limits.ratio_limit, limits.ratio_burst);
+    let coding = Coding::Unpack(Box::new(Unpacker::new()), ratio);
+    let recoded = Recoded::new(body, coding, Vec::new(), Totals::default());
+    let buffer_bytes = in_force::<Deflate>(request).own.buffer_bytes;
+    match recoded.begun(is_stream, buffer_bytes).await {
+        Ok(body) => {
+            request.response.chunked &= body.length().is_none();
+            request.response.body = body;
+            true
+        }
+        Err(error) => {
+            log_wrong(request, &error, flags);
+            Box::pin(errors::replace(request, 500)).await;
+            false
+        }
+    }
+}
+
+/// Logs why a body can't be unpacked; `flags` are those of a whole header.
+fn log_wrong(request: &mut Request, error: &io::Error, flags: Option<u8>) {
+    // The line belongs to each request.
+    request.depends.pure = false;
+    let Some(wrong) = error.get_ref().and_then(|inner| inner.downcast_ref()) else { return };
+    match (wrong, flags) {
+        (Wrong::Head, Some(flags)) => {
+            // As C shows it, with its sign.
+            let what = format_args!("inflate: bad flags {:02x}", i32::from(flags.cast_signed()));
+            request.log::<Deflate>(Level::Error, 2620, what);
+        }
+        (Wrong::Trailer, _) => {
+            let what = format_args!("Zlib: Checksum of inflated stream invalid");
+            request.log::<Deflate>(Level::Error, 1399, what);
+        }
+        (Wrong::Head | Wrong::Data | Wrong::End, _) => {
+            let what = format_args!("Zlib: Validation bytes not present");
+            request.log::<Deflate>(Level::Error, 1401, what);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use server::body::{Body, BodyStream, Chunk, FileSlice};
 use server::request::FileCoding;
 
 use super::gzip::{Unpacker, Wrong};
+use super::ratio::Ratio;
 use super::totals::Totals;
 use crate::filters::away::Away;
 
@@ -72,30 +73,6 @@ pub(in crate::filters) enum Coding {
     Unpack(Box<Unpacker>, Ratio),
     /// The compressor is on the pool, or lost.
     Away,
-}
-
-/// A limit on the ratio of content to compressed data.
-pub(in crate::filters) struct Ratio {
-    limit: u64,
-    burst: u32,
-    hits: u32,
-}
-
-impl Ratio {
-    /// Returns a limit of `limit`, which may be exceeded `burst` times in a row.
-    pub(in crate::filters) fn new(limit: u64, burst: u32) -> Ratio {
-        Ratio { limit, burst, hits: 0 }
-    }
-
-    /// Whether this ratio is tolerated.
-    pub(in crate::filters) fn allows(&mut self, ratio: u64) -> bool {
-        if ratio < self.limit {
-            self.hits = 0;
-            return true;
-        }
-        self.hits += 1;
-        self.hits <= self.burst
-    }
 }
 
 /// A body that is being recoded.
@@ -169,6 +146,30 @@ impl Recoded {
             Some(bytes) => Body::Bytes(bytes),
             None => Body::Stream(Box::pin(self)),
         }
+    }
+
+    /// The same, unless an error precedes so many bytes. What `is_stream` is recoded as it comes.
+    pub(in crate::filters) async fn begun(
+        mut self,
+        is_stream: bool,
+        buffer_bytes: usize,
+    ) -> io::Result<Body> {
+        let ended = !is_stream && poll_fn(|cx| self.poll_begin(buffer_bytes, cx)).await?;
+        Ok(match ended {
+            true => Body::Bytes(std::mem::take(&mut self.output).into()),
+            false => Body::Stream(Box::pin(self)),
+        })
+    }
+
+    /// Recodes as many bytes; whether that was all.
+    fn poll_begin(&mut self, buffer_bytes: usize, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        while self.output.len() < buffer_bytes {
+            ready!(self.poll_step(cx))?;
+            if self.ended {
+                return Poll::Ready(Ok(true));
+            }
+        }
+        Poll::Ready(Ok(false))
     }
 
     /// The whole output, if it is small.
