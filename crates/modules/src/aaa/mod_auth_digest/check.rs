@@ -58,7 +58,7 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
             Ok(hash) => {
                 // What it is redirected to, or looks up, adds none of its own.
                 if request.is_initial() {
-                    add_info(request, &own, &sent, &hash);
+                    keep_info(request, &own, &sent, &hash);
                 }
                 Verdict::Ok
             }
@@ -297,8 +297,11 @@ fn is_count(text: &[u8]) -> bool {
     rest.is_none_or(u8::is_ascii_whitespace)
 }
 
-/// Adds the field that proves to the client that the server knows its password.
-fn add_info(request: &mut Request, own: &Own, sent: &Credentials, hash: &[u8]) {
+/// A field for the response to a user.
+struct Info(Vec<u8>);
+
+/// Keeps the field that proves to the client that the server knows its password.
+fn keep_info(request: &mut Request, own: &Own, sent: &Credentials, hash: &[u8]) {
     let proof = response(hash, sent, &[&b":"[..], &sent.uri].concat());
     let opaque = sent.opaque.clone().unwrap_or_default();
     let next = match is_ending(request, own, sent) {
@@ -319,11 +322,22 @@ fn add_info(request: &mut Request, own: &Own, sent: &Credentials, hash: &[u8]) {
         sent.qop.as_deref().unwrap_or_default(),
     ]
     .concat();
+    request.keep(Info(field));
+}
+
+/// Adds that field, unless an earlier hook has ended the request. Source: `add_auth_info`.
+pub(super) fn add_info<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Request) -> Step<'r> {
+    let Some(Info(field)) = request.kept_mut() else { return Step::OK };
+    let field = std::mem::take(field);
+    if field.is_empty() {
+        return Step::OK;
+    }
     let name: &[u8] = match is_forward(request) {
         true => b"Proxy-Authentication-Info",
         false => b"Authentication-Info",
     };
     request.response.headers_out.merge(name, &field);
+    Step::OK
 }
 
 /// Whether a nonce is to be replaced.
