@@ -61,6 +61,8 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.copy = sub.copy;
     request.response.no_cache = sub.response.no_cache;
     request.response.no_local_copy = sub.response.no_local_copy;
+    // Whatever is set from now on is not in those of the requests before this one.
+    request.fork_error_fields();
     overlay(&mut request.response.headers_out, sub.response.headers_out);
     overlay(&mut request.response.err_headers_out, sub.response.err_headers_out);
     request.adopt_filters(sub.response.filters, of_input);
