@@ -171,9 +171,6 @@ impl Talk<'_> {
                     let rule = self.rule(case, request, [&apache, &tamarack], &errors);
                     // A response that may differ may also end the connection on one side: then the
                     // requests that were sent with it get none there.
-                    let is_unheard = |lines: &[String]| {
-                        lines.first().is_some_and(|line| line == NO_ANSWER || line == NO_CONNECTION)
-                    };
                     let follows =
                         is_lost || is_allowed && (is_unheard(&apache) != is_unheard(&tamarack));
                     let is_unlike =
@@ -183,6 +180,7 @@ impl Talk<'_> {
                         || is_no_evidence(&apache)
                         || is_framing_alone(&apache, &tamarack);
                     is_allowed |= is_decided;
+                    is_lost |= rule == Some(wanted::OF_REFLECTED_LENGTH);
                     match is_decided || follows {
                         true => self.allowed.push(line(&request.bytes(self.seat))),
                         false => found = found.or(Some(Signature::new(&apache, &tamarack))),
@@ -556,6 +554,11 @@ fn is_misframed(lines: &[String]) -> bool {
     let body = body.and_then(|line| line.strip_prefix("| ").or(line.strip_prefix("|- ")));
     let is_next = |text: &str| text.starts_with(NEXT) || !text.is_empty() && NEXT.starts_with(text);
     lines.iter().any(begins) || body.is_some_and(is_next)
+}
+
+/// A request without a response.
+fn is_unheard(lines: &[String]) -> bool {
+    lines.first().is_some_and(|line| line == NO_ANSWER || line == NO_CONNECTION)
 }
 
 /// A response of Apache that says nothing about Tamarack.

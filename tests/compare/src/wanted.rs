@@ -148,10 +148,7 @@ const WANTED: [Wanted; 28] = [
             http2::is_on() && length(apache) == Some(0) && names(site, "", "reflector")
         },
     },
-    Wanted {
-        cites: "The `Content-Length` of a request as that of mod_reflector's response",
-        applies: differ_in_reflected_length,
-    },
+    Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
     Wanted {
         cites: "if the body of a request is longer than `KeptBodySize` and mod_sed edits",
         applies: |site, _, apache, tamarack| {
@@ -171,6 +168,10 @@ fn names(site: &Site, name: &str, words: &str) -> bool {
     });
     found
 }
+
+/// The line that allows another length, which may not be that of the body.
+pub const OF_REFLECTED_LENGTH: &str =
+    "The `Content-Length` of a request as that of mod_reflector's response";
 
 /// The line that allows fewer messages in the error log.
 const OF_META_FILES: &str = "Looking up the meta file (`MetaFiles On`) of a request that";
@@ -446,7 +447,9 @@ fn differ_in_reflected_length(
 ) -> bool {
     let filters = ["CharsetSourceEnc", "SetInputFilter", "AddInputFilter"];
     let has_filter = filters.iter().any(|name| names(site, name, ""));
-    let in_chunks = [without_length(apache), vec![CHUNKED.to_owned()]].concat();
+    let (apache_head, apache_body) = halves(apache);
+    let (tamarack_head, tamarack_body) = halves(tamarack);
+    let in_chunks = [without_length(apache_head), vec![CHUNKED.to_owned()]].concat();
     let sorted = |mut lines: Vec<String>| {
         lines.sort();
         lines
@@ -455,7 +458,24 @@ fn differ_in_reflected_length(
         && has_filter
         && names(site, "", "reflector")
         && length(apache).is_some()
-        && sorted(in_chunks) == sorted(tamarack.to_vec())
+        && sorted(in_chunks) == sorted(tamarack_head.to_vec())
+        && text(tamarack_body).starts_with(&text(apache_body))
+}
+
+/// Head and body of a response.
+fn halves(lines: &[String]) -> (&[String], &[String]) {
+    let end = lines.iter().position(|line| line == "<").unwrap_or(lines.len());
+    lines.split_at(end)
+}
+
+/// A body that is shown as a text.
+fn text(body: &[String]) -> String {
+    let shown = |line: &String| match (line.strip_prefix("|- "), line.strip_prefix("| ")) {
+        (Some(end), _) => end.to_owned(),
+        (_, Some(line)) => format!("{line}\n"),
+        _ => format!("{line}\n"),
+    };
+    body.iter().map(shown).collect()
 }
 
 /// Apache evaluates some expressions once more, and names a field without a name each time.

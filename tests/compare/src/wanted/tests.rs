@@ -334,6 +334,25 @@ fn wildcards_of_folders_count_for_parts_of_listings() {
 }
 
 #[test]
+fn a_reflected_body_may_be_longer_than_that_of_the_request() {
+    let handler = Node::directive("SetHandler", "reflector");
+    let config = vec![handler, Node::directive("SetInputFilter", "Sed")];
+    let site = Site { config, ..Site::default() };
+    let request = Request { method: "POST".to_owned(), ..Request::default() };
+    let lines = |framing: &str, body: &str| {
+        let status = "< HTTP/1.1 200 OK".to_owned();
+        [status, format!("< {framing}"), "<".to_owned(), body.to_owned()]
+    };
+    let allows = |cut: &str, whole: &str| {
+        let apache = lines("Content-Length: 10", cut);
+        let tamarack = lines("Transfer-Encoding: chunked", whole);
+        rule(&site, &request, &apache, &tamarack).is_some()
+    };
+    assert!(allows("|- -0-1", "| -0-1-2") && allows("| same", "| same"));
+    assert!(!allows("|- -0-2", "| -0-1-2") && !allows("| -0", "| -0-1-2"));
+}
+
+#[test]
 fn a_file_of_the_future_is_modified_now() {
     let options = vec![("mtime".to_owned(), "2038-05-06T07:08:09".to_owned())];
     let (path, content) = ("htdocs/a.txt".to_owned(), Content::Text("x".into()));
