@@ -142,6 +142,14 @@ pub(super) fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -
 /// if the name can't be joined.
 pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = child_for_file(request, name);
+    parse_uri(&mut sub);
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
+/// Looks up a name that a listing of the request's directory shows, which is an entry of it.
+pub async fn lookup_listed(request: &mut Request, name: &[u8]) -> Request {
+    let mut sub = child_for_file(request, name);
     finish_lookup(request, &mut sub).await;
     sub
 }
@@ -154,6 +162,7 @@ pub async fn lookup_below(request: &mut Request, path: &[u8]) -> Request {
         sub.resource.uri.clear();
         sub.resource.args = query_of_name(path);
     }
+    parse_uri(&mut sub);
     finish_lookup(request, &mut sub).await;
     sub
 }
@@ -216,6 +225,16 @@ pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
         sub.resource.uri = join(&request.resource.uri, name);
     }
     sub
+}
+
+/// Apache parses the URI of a file in the request's directory as one that a client sends, unless it
+/// is looked up as an entry: what follows a question mark in its name, or in the directory's, is a
+/// query.
+fn parse_uri(sub: &mut Request) {
+    let is_end = |byte: &u8| matches!(byte, b'?' | b'#');
+    let Some(end) = sub.resource.uri.iter().position(is_end) else { return };
+    sub.resource.args = query_of_name(&sub.resource.uri);
+    sub.resource.uri.truncate(end);
 }
 
 /// The query of a look-up of a file elsewhere: Apache parses the file's name as if it were a URI.

@@ -134,7 +134,7 @@ async fn look_up(
     if name.is_directory {
         shown.push(b'/');
     }
-    let sub = subrequest::lookup_file(request, &shown).await;
+    let sub = subrequest::lookup_listed(request, &shown).await;
     let forbidden = flags.has(Flags::SHOW_FORBIDDEN) && matches!(sub.response.status, 401 | 403);
     let can_be_had = matches!(sub.response.status, 200..=399) || forbidden;
     // A link that must not be followed still shows what it leads to.
