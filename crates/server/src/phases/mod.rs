@@ -15,4 +15,5 @@ pub mod redirect;
 pub mod request_uri;
 pub mod subrequest;
 pub mod twin;
+mod uri_of_file;
 pub mod walk;

@@ -18,6 +18,7 @@ use crate::files::validity::Trace;
 use crate::log::Level;
 use crate::phases::changes::{self, LeftToMain};
 use crate::phases::process;
+use crate::phases::uri_of_file::{parse_uri, query_of_name};
 use crate::phases::walk::symlink;
 use crate::request::etag::VariantsTag;
 use crate::request::filters::InputFilters;
@@ -227,23 +228,6 @@ pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     sub
 }
 
-/// Apache parses the URI of a file in the request's directory as one that a client sends, unless it
-/// is looked up as an entry: what follows a question mark in its name, or in the directory's, is a
-/// query.
-fn parse_uri(sub: &mut Request) {
-    let is_end = |byte: &u8| matches!(byte, b'?' | b'#');
-    let Some(end) = sub.resource.uri.iter().position(is_end) else { return };
-    sub.resource.args = query_of_name(&sub.resource.uri);
-    sub.resource.uri.truncate(end);
-}
-
-/// The query of a look-up of a file elsewhere: Apache parses the file's name as if it were a URI.
-fn query_of_name(name: &[u8]) -> Option<Vec<u8>> {
-    let uri = name.split(|byte| *byte == b'#').next().unwrap_or_default();
-    let mark = uri.iter().position(|byte| *byte == b'?')?;
-    uri.get(mark + 1..).map(<[u8]>::to_vec)
-}
-
 /// Whether a rule may look something up, or a file take its folder's place: at the limit of
 /// internal redirects it may not, and the log says so (`ap_is_recursion_limit_exceeded`).
 pub fn may_look_up(request: &Request) -> bool {
@@ -260,9 +244,13 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     let lookups = sub.depth.lookups.get_or_insert_default();
     lookups.made.set(lookups.made.get().saturating_add(1));
     let are_too_many = lookups.made.get() > LOOKUP_LIMIT;
-    if are_too_many || sub.depth.subrequests > most {
+    let redirects = request.host.core.max_internal_redirects();
+    let is_redirected = request.depth.redirects >= redirects;
+    if are_too_many || is_redirected || sub.depth.subrequests > most {
         // Once for all that share the limit, so that the log is not flooded.
-        if !are_too_many && !lookups.have_logged_depth.replace(true) {
+        if is_redirected && !lookups.have_logged_depth.replace(true) {
+            request.log_limit(124, redirects, "internal redirects");
+        } else if !are_too_many && !lookups.have_logged_depth.replace(true) {
             request.log_limit(125, most, "subrequest nesting levels");
         } else if are_too_many && !lookups.have_logged.replace(true) {
             let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
