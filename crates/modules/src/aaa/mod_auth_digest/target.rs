@@ -3,7 +3,7 @@
 use server::errorlog::Verbatim;
 use server::log::Level;
 use server::request::Request;
-use wire::uri::{Slashes, Target, unescape_query, unescape_url};
+use wire::uri::{Normalize, Slashes, Target, normalize_path, unescape_query, unescape_url};
 
 use super::AuthDigest;
 use super::field::Credentials;
@@ -51,11 +51,14 @@ fn is_here(request: &Request, target: &Target<'_>, asked: &Target<'_>) -> bool {
 
 /// Whether host, port, path and query are the same.
 fn is_same(request: &Request, target: &Target<'_>, asked: &[u8]) -> bool {
-    let Ok(asked) = Target::parse(asked) else { return false };
-    let path = |target: &Target<'_>| {
-        let mut path = target.path.unwrap_or_default().to_vec();
-        unescape_url(&mut path, Slashes::Decode).ok().map(|()| path)
-    };
+    let Ok(asked) = Target::of_request(asked, false) else { return false };
+    let unescaped =
+        |mut path: Vec<u8>| unescape_url(&mut path, Slashes::Decode).ok().map(|()| path);
+    let path = target.path.unwrap_or_default().to_vec();
+    // The request's has been normalised, that of the credentials is taken as it is.
+    let mut asked_path = asked.path.unwrap_or_default().to_vec();
+    let how = Normalize::request(request.host.core.merge_slashes.or(true));
+    let _ = normalize_path(&mut asked_path, how);
     let query = |target: &Target<'_>| {
         target.query.map(|query| {
             let mut text = query.to_vec();
@@ -64,6 +67,6 @@ fn is_same(request: &Request, target: &Target<'_>, asked: &[u8]) -> bool {
         })
     };
     is_here(request, target, &asked)
-        && path(target) == path(&asked)
+        && unescaped(path) == unescaped(asked_path)
         && query(target) == query(&asked)
 }
