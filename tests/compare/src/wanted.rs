@@ -18,7 +18,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 28] = [
+const WANTED: [Wanted; 29] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -72,6 +72,18 @@ const WANTED: [Wanted; 28] = [
     Wanted {
         cites: "Index files, variants and listed files that a request finds in its own folder",
         applies: differ_below_wildcards,
+    },
+    Wanted {
+        cites: "if an `Action` for the header or readme of a listing fails",
+        applies: |site, _, _, tamarack| {
+            let is_page = |line: &String| {
+                line.strip_prefix("| <title>").is_some_and(|title| title.starts_with(['4', '5']))
+            };
+            status(tamarack) == Some(200)
+                && names(site, "Action", "")
+                && tamarack.iter().any(|line| line.starts_with("| <title>Index of "))
+                && tamarack.iter().any(is_page)
+        },
     },
     Wanted {
         cites: "An empty 500 without `Connection: close` if `Header always` sets a field",

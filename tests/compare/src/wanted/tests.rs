@@ -43,6 +43,23 @@ fn a_field_that_may_not_be_sent_has_a_page() {
 }
 
 #[test]
+fn a_listing_may_have_the_page_of_a_failing_readme() {
+    let lines = |titles: &[&str]| {
+        let status = ["< HTTP/1.1 200 OK".to_owned(), "<".to_owned()];
+        let titles = titles.iter().map(|title| format!("| <title>{title}</title>"));
+        status.into_iter().chain(titles).collect::<Vec<_>>()
+    };
+    let allows = |name: &str, titles: &[&str]| {
+        let site =
+            Site { config: vec![Node::directive(name, "text/html /none")], ..Site::default() };
+        rule(&site, &Request::default(), &lines(&["404 Not Found"]), &lines(titles)).is_some()
+    };
+    let both = ["Index of /d", "404 Not Found"];
+    assert!(allows("Action", &both) && !allows("AddType", &both));
+    assert!(!allows("Action", &both[..1]) && !allows("Action", &[]));
+}
+
+#[test]
 fn a_message_of_a_limit_excuses_a_response() {
     let (site, request) = (Site::default(), Request::default());
     let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
