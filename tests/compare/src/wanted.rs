@@ -461,8 +461,10 @@ fn differ_in_reflected_length(
     let has_filter = filters.iter().any(|name| names(site, name, ""));
     let (apache_head, apache_body) = halves(apache);
     let (tamarack_head, tamarack_body) = halves(tamarack);
-    let in_chunks = [without_length(apache_head), vec![CHUNKED.to_owned()]].concat();
-    let sorted = |mut lines: Vec<String>| {
+    // HTTP/1.0 has no chunks.
+    let unframed = |head: &[String]| {
+        let mut lines = without_length(head);
+        lines.retain(|line| line != CHUNKED);
         lines.sort();
         lines
     };
@@ -470,7 +472,8 @@ fn differ_in_reflected_length(
         && has_filter
         && names(site, "", "reflector")
         && length(apache).is_some()
-        && sorted(in_chunks) == sorted(tamarack_head.to_vec())
+        && length(tamarack).is_none()
+        && unframed(apache_head) == unframed(tamarack_head)
         && text(tamarack_body).starts_with(&text(apache_body))
 }
 

@@ -367,6 +367,13 @@ fn a_reflected_body_may_be_longer_than_that_of_the_request() {
     };
     assert!(allows("|- -0-1", "| -0-1-2") && allows("| same", "| same"));
     assert!(!allows("|- -0-2", "| -0-1-2") && !allows("| -0", "| -0-1-2"));
+    let frames = |framing: &str| {
+        let apache = lines("Content-Length: 3", "|- abc");
+        rule(&site, &request, &apache, &lines(framing, "|- abc")).is_some()
+    };
+    assert!(frames("Transfer-Encoding: chunked") && !frames("Content-Length: 4"));
+    let unframed = ["< HTTP/1.1 200 OK", "<", "|- abc"].map(str::to_owned);
+    assert!(rule(&site, &request, &lines("Content-Length: 3", "|- abc"), &unframed).is_some());
 }
 
 #[test]
