@@ -1,7 +1,9 @@
 //! The output filters: DEFLATE and INFLATE.
 
 use std::io;
+use std::os::unix::fs::FileExt;
 
+use bytes::Bytes;
 use server::body::Body;
 use server::errors;
 use server::filter::{Beginning, OutputFilter};
@@ -166,13 +168,9 @@ impl OutputFilter for Unpack {
 async fn unpack(request: &mut Request) -> bool {
     let body = std::mem::take(&mut request.response.body);
     let is_stream = matches!(body, Body::Stream(_));
-    let (head, rest) = body.gathered(HEAD_BYTES).await.split_head();
+    let (head, body) = beginning(body).await;
     let is_gzip = head.len() < HEAD_BYTES || has_magic(&head);
     let flags = head.get(FLAGS_AT).filter(|_| head.len() >= HEAD_BYTES).copied();
-    let body = match rest {
-        Body::Empty => Body::Bytes(head),
-        rest => Body::Parts([Body::Bytes(head), rest].into()),
-    };
     if !is_gzip {
         request.response.body = body;
         return true;
@@ -192,6 +190,27 @@ async fn unpack(request: &mut Request) -> bool {
             log_wrong(request, &error, flags);
             Box::pin(errors::replace(request, 500)).await;
             false
+        }
+    }
+}
+
+/// The first bytes of a body, and the body. A file stays one: of what is no gzip, ranges are sent.
+async fn beginning(body: Body) -> (Bytes, Body) {
+    match body {
+        Body::Bytes(bytes) => (bytes.slice(..HEAD_BYTES.min(bytes.len())), Body::Bytes(bytes)),
+        Body::File(slice) => {
+            let count = usize::try_from(slice.length).unwrap_or(HEAD_BYTES).min(HEAD_BYTES);
+            let mut head = vec![0; count];
+            let read = slice.file.read_exact_at(&mut head, slice.offset);
+            (read.map(|()| head.into()).unwrap_or_default(), Body::File(slice))
+        }
+        body => {
+            let (head, rest) = body.gathered(HEAD_BYTES).await.split_head();
+            let body = match rest {
+                Body::Empty => Body::Bytes(head.clone()),
+                rest => Body::Parts([Body::Bytes(head.clone()), rest].into()),
+            };
+            (head, body)
         }
     }
 }
