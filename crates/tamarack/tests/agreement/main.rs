@@ -80,6 +80,8 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_auth_digest/refused: Fields, 9", "as above"),
     ("mod_auth_digest/answers", "explain has no nonce of its own that a client could answer"),
     ("mod_auth_digest/counted", "as above"),
+    ("mod_auth_digest/ended", "as above"),
+    ("mod_auth_digest/normalized", "as above"),
     ("mod_auth_digest/once", "as above"),
     ("mod_auth_digest/once_count", "as above"),
     ("mod_auth_digest/once_newer", "as above"),
