@@ -81,7 +81,7 @@ const WANTED: [Wanted; 29] = [
             };
             status(tamarack) == Some(200)
                 && names(site, "Action", "")
-                && tamarack.iter().any(|line| line.starts_with("| <title>Index of "))
+                && tamarack.iter().any(|line| line.contains("  <title>Index of "))
                 && tamarack.iter().any(is_page)
         },
     },
@@ -149,7 +149,7 @@ const WANTED: [Wanted; 29] = [
             };
             http2::is_on()
                 && request.method == "HEAD"
-                && names(site, "", "Sed")
+                && (names(site, "", "Sed") || names(site, "", "DATA"))
                 && tamarack.last().is_some_and(|line| line == "<")
                 && difference(&head(apache), &head(tamarack), Rule::Answer).is_none()
         },

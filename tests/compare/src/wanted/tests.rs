@@ -46,7 +46,9 @@ fn a_field_that_may_not_be_sent_has_a_page() {
 fn a_listing_may_have_the_page_of_a_failing_readme() {
     let lines = |titles: &[&str]| {
         let status = ["< HTTP/1.1 200 OK".to_owned(), "<".to_owned()];
-        let titles = titles.iter().map(|title| format!("| <title>{title}</title>"));
+        let blanks = |title: &str| if title.starts_with("Index") { "  " } else { "" };
+        let titles =
+            titles.iter().map(|title| format!("| {}<title>{title}</title>", blanks(title)));
         status.into_iter().chain(titles).collect::<Vec<_>>()
     };
     let allows = |name: &str, titles: &[&str]| {
