@@ -54,7 +54,12 @@ impl<S: Source> Passage<S> {
             return if must_drain { self.poll_drain(cx) } else { Poll::Ready(None) };
         }
         let moved = self.exchange.poll_move(cx, PIECE_BYTES);
-        self.log_refusal();
+        if self.log_refusal() && must_drain {
+            // What is left of a request's body must not be taken for all of it.
+            self.is_over = true;
+            self.exchange.program.release();
+            return Poll::Ready(Some(Err(Broken::Program(400))));
+        }
         match moved {
             Poll::Pending if self.exchange.received.is_empty() => return Poll::Pending,
             Poll::Ready(Err(exchange::Broken::Source(error))) => {
@@ -80,12 +85,12 @@ impl<S: Source> Passage<S> {
         Poll::Ready(Some(Ok(std::mem::take(&mut self.exchange.received).into())))
     }
 
-    /// Logs that the program has all that it wants.
-    fn log_refusal(&mut self) {
-        if let Some(error) = self.exchange.refusal.take() {
-            let text = format!("apr_file_write(child input), len 0: {error}");
-            self.exchange.lines.log_about(Level::Debug, 1461, text.as_bytes());
-        }
+    /// Logs that the program has all that it wants, before the end of the source; whether it has.
+    fn log_refusal(&mut self) -> bool {
+        let Some(error) = self.exchange.refusal.take() else { return false };
+        let text = format!("apr_file_write(child input), len 0: {error}");
+        self.exchange.lines.log_about(Level::Debug, 1461, text.as_bytes());
+        true
     }
 
     /// The output has ended: what the program has left running goes on.
