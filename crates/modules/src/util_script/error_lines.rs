@@ -62,7 +62,8 @@ impl ErrorLines {
             let end = unread.find_byte(b'\n').filter(|end| *end <= LINE_BYTES);
             match end {
                 Some(end) => {
-                    self.log(unread.get(..end).unwrap_or_default());
+                    let line = unread.get(..end).unwrap_or_default();
+                    self.log(line.strip_suffix(b"\r").unwrap_or(line));
                     start += end + 1;
                 }
                 None if unread.len() > LINE_BYTES => {

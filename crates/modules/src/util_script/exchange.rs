@@ -6,7 +6,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mpm::companion::spawner::Outcome;
 use rt::Deadline;
+use server::errorlog::Verbatim;
 
 use super::error_lines::ErrorLines;
 use super::left_errors;
@@ -14,6 +16,10 @@ use super::program::Program;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
+
+/// How often it is checked that what has started the program lives. What the program itself has
+/// started may keep the output open.
+const CHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// What a program reads.
 pub(crate) trait Source {
@@ -54,6 +60,7 @@ pub(crate) struct Exchange<S> {
     /// The longest wait for the program.
     timeout: Duration,
     deadline: Option<Deadline>,
+    check_at: Option<Deadline>,
 }
 
 impl<S: Source> Exchange<S> {
@@ -76,6 +83,7 @@ impl<S: Source> Exchange<S> {
             has_ended: false,
             timeout,
             deadline: None,
+            check_at: None,
         }
     }
 
@@ -170,6 +178,17 @@ impl<S: Source> Exchange<S> {
         }
     }
 
+    /// Logs why the program was not started, if it was not. `executed` is the file that it is.
+    pub fn log_start(&mut self, executed: &[u8]) {
+        if self.has_ended
+            && let Some(Outcome::NotStarted(_, errno)) = self.program.outcome()
+        {
+            let cause = nix::errno::Errno::from_raw(errno).desc();
+            let line = format!("({errno}){cause}: exec of '{}' failed", Verbatim::new(executed));
+            self.lines.log(line.as_bytes());
+        }
+    }
+
     /// Lets the program go, whose output has ended. What it has left running may still write
     /// messages; nothing waits for them.
     pub fn leave(mut self) {
@@ -228,22 +247,35 @@ impl<S: Source> Exchange<S> {
     /// Reads output. Waits for it up to the time limit if the program has all of its input; before,
     /// the limit is that of the input, and a program that waits for the source has none.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let output = &mut self.program.output;
+        let handle = self.program.output.handle();
         let deadline = match self.program.input {
             Some(_) => Deadline::NEVER,
-            None => {
-                let handle = output.handle();
-                *self.deadline.get_or_insert_with(|| handle.deadline(self.timeout))
-            }
+            None => *self.deadline.get_or_insert_with(|| handle.deadline(self.timeout)),
         };
         self.received.reserve(READ_BYTES);
-        let read = output.poll_read(cx, &mut self.received, deadline);
-        if read.is_ready() {
-            self.deadline = None;
+        loop {
+            let check_at = *self.check_at.get_or_insert_with(|| handle.deadline(CHECK_AFTER));
+            let until = deadline.min(check_at);
+            let read = self.program.output.poll_read(cx, &mut self.received, until);
+            let is_check = is_late(&read) && !deadline.has_passed(handle.clock());
+            if read.is_ready() {
+                self.check_at = None;
+            }
+            if (is_check || matches!(read, Poll::Ready(Ok(0)))) && self.program.is_lost() {
+                return Poll::Ready(Err(io::Error::other("what has started the program has died")));
+            }
+            if is_check {
+                continue;
+            }
+            if read.is_ready() {
+                self.deadline = None;
+            }
+            self.has_ended |= matches!(read, Poll::Ready(Ok(0)));
+            return read.map_ok(|_| ());
         }
-        if let Poll::Ready(Ok(0)) = read {
-            self.has_ended = true;
-        }
-        read.map_ok(|_| ())
     }
+}
+
+fn is_late<T>(read: &Poll<io::Result<T>>) -> bool {
+    matches!(read, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut)
 }

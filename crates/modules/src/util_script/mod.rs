@@ -17,7 +17,7 @@ pub(crate) mod variables;
 pub(crate) fn shell_escaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {
-        if b"&;`'\"|*?~<>^()[]{}$\\\n".contains(byte) || *byte == 0xFF {
+        if b"&;`'\"|*?~<>^()[]{}$\\\n".contains(byte) {
             out.push(b'\\');
         }
         out.push(*byte);

@@ -35,6 +35,8 @@ pub(crate) struct Program {
     answer: Option<OwnedFd>,
     /// What has been reported.
     outcome: Option<Outcome>,
+    /// Whether nothing will be: the companion has died.
+    is_lost: bool,
     /// How the companion knows it.
     key: u64,
     line: Arc<Line>,
@@ -121,6 +123,7 @@ impl Program {
             errors: Some(Pipe::reader(own_errors)?),
             answer: Some(answer),
             outcome: None,
+            is_lost: false,
             key,
             line: line.clone(),
         })
@@ -133,8 +136,15 @@ impl Program {
             let mut bytes = [0; 16];
             let length = rustix::io::read(answer, &mut bytes).ok()?;
             self.outcome = Outcome::read(bytes.get(..length)?);
+            self.is_lost = length == 0;
         }
         self.outcome
+    }
+
+    /// Whether the companion has died before the program: it got SIGTERM then, and what it has
+    /// written may not be all.
+    pub fn is_lost(&mut self) -> bool {
+        self.outcome().is_none() && self.is_lost
     }
 
     /// Its output has ended: what it has left running is not ended with it.

@@ -38,6 +38,7 @@ case \"$QUERY_STRING\" in
   read) exec wc -c;;
   wait) echo $PPID; exec sleep 1000;;
   stderr) echo one >&2; echo two >&2;;
+  parts) echo one; sleep 20; echo two;;
 esac
 echo $PPID
 ";
@@ -207,4 +208,50 @@ fn only_requests_in_flight_fail_when_the_spawner_is_killed() {
         site.wait_until("no request in progress", || busy(&site) == 0);
         assert!(spawner(&site).is_some());
     }
+}
+
+/// What arrives of a response up to the end of the connection; `what` happens once `first` is
+/// there.
+fn received(site: &Site, path: &str, first: &str, what: impl FnOnce()) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", site.port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut all = String::new();
+    let mut what = Some(what);
+    loop {
+        if all.contains(first)
+            && let Some(what) = what.take()
+        {
+            what();
+        }
+        let mut bytes = [0; 4096];
+        match stream.read(&mut bytes) {
+            Ok(0) => return all,
+            Ok(count) => all.push_str(&String::from_utf8_lossy(&bytes[..count])),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return all,
+            Err(error) => panic!("{error}: {all}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_spawner_leaves_behind_is_not_taken_for_complete() {
+    let site = site("event");
+    fs::write(site.path("cgi-bin/silent"), "#!/bin/sh\nsleep 20\n").unwrap();
+    fs::set_permissions(site.path("cgi-bin/silent"), fs::Permissions::from_mode(0o755)).unwrap();
+    let kill_spawner = || kill(spawner(&site).unwrap(), Signal::SIGKILL).unwrap();
+    // The shell ends with the spawner; what it waits for has the pipes, and ends later.
+    let cut = received(&site, "/cgi-bin/run?parts", "one", kill_spawner);
+    assert!(cut.contains("one") && !cut.contains("two") && !cut.ends_with("0\r\n\r\n"), "{cut}");
+    site.wait_until("another spawner", || spawner(&site).is_some());
+    let begun = Instant::now();
+    let killed = thread::scope(|scope| {
+        let asked = scope.spawn(|| received(&site, "/cgi-bin/silent", "never", || {}));
+        thread::sleep(Duration::from_millis(500));
+        kill_spawner();
+        asked.join().unwrap()
+    });
+    assert!(killed.starts_with("HTTP/1.1 500 "), "{killed}");
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
 }

@@ -116,7 +116,9 @@ impl ScriptHead {
         } else if is(b"Status") {
             self.set_status(value);
         } else if is(b"Last-Modified") {
-            self.last_modified = date::parse(value).or(self.last_modified);
+            // Apache's parser has the first second of 1970 for what it can't parse.
+            let date = date::parse(value).filter(|date| *date != 0);
+            self.last_modified = date.or(self.last_modified);
         } else if is(b"Set-Cookie") {
             self.cookies.add(name, value);
         } else if OWN.into_iter().any(is) {

@@ -70,9 +70,6 @@ pub(super) async fn exec(page: &mut Page<'_>, element: &Element) {
 
 /// Includes what a shell command writes.
 async fn run_command(page: &mut Page<'_>, command: &[u8]) -> std::io::Result<()> {
-    if command.is_empty() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
     add_variables(&mut page.request).await;
     variables::add_query(&mut page.request);
     let body = command::run(&page.request, command).await?;

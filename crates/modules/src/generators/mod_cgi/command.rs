@@ -41,15 +41,20 @@ pub(crate) async fn run(request: &Request, command: &[u8]) -> io::Result<Body> {
     let Some((timeout, module)) = settings(request) else {
         return Err(io::Error::other("no module runs programs"));
     };
+    if command.is_empty() && module == Cgid::FILE {
+        // The daemon of Apache takes no empty argument.
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     // `tamarack explain` starts nothing.
     let spawner = spawner::of(request)
         .ok_or_else(|| io::Error::other("only a running server starts programs"))?;
-    let (order, executed) = order::of_command(request, spawner, command).await;
+    let (order, _) = order::of_command(request, spawner, command).await;
     let program = Program::start(request, &spawner.line, order, false).await?;
     let lines = ErrorLines::new(request, module, ERROR_LINE, &request.resource.filename);
     let timeout = timeout.unwrap_or_else(|| request.host.core.timeout());
     let upload = Upload::new(BodyIn::default(), 0);
-    let mut conversation = Conversation::new(upload, program, executed, lines, timeout);
+    let command = command.to_vec();
+    let mut conversation = Conversation::new(upload, program, command, lines, timeout);
     conversation.awaits_errors = module == Cgi::FILE;
     Ok(Output::body(conversation).await)
 }

@@ -55,7 +55,7 @@ pub(super) enum Broken {
     /// It did not come in time.
     Late,
     /// The output can't be read.
-    Unreadable,
+    Unreadable(io::Error),
     /// The request's body is not complete.
     Client(BodyError),
 }
@@ -88,7 +88,7 @@ impl From<exchange::Broken<BodyError>> for Broken {
             exchange::Broken::Program(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Broken::Late
             }
-            exchange::Broken::Program(_) => Broken::Unreadable,
+            exchange::Broken::Program(error) => Broken::Unreadable(error),
         }
     }
 }

@@ -56,6 +56,9 @@ trait Kind: Module<Server = Settings, Dir = Directory> {
     const NOT_STARTED: u32;
     /// The message for a body that can't be read.
     const UNREAD: u32;
+    /// The most arguments that a query makes (`APACHE_ARG_MAX`, without the words that each module
+    /// keeps for itself).
+    const ARGUMENTS_MAX: usize;
     /// Whether the response waits for the end of standard error, and `ScriptLog` has its lines,
     /// too: mod_cgid's daemon keeps them.
     const LOGS_ERRORS: bool;
@@ -65,6 +68,7 @@ impl Kind for Cgi {
     const REFUSED: [u32; 5] = [2809, 2810, 2811, 2812, 2813];
     const NOT_STARTED: u32 = 1223;
     const UNREAD: u32 = 1225;
+    const ARGUMENTS_MAX: usize = 4094;
     const LOGS_ERRORS: bool = true;
 }
 
@@ -72,6 +76,7 @@ impl Kind for Cgid {
     const REFUSED: [u32; 5] = [1262, 1263, 1264, 1265, 1266];
     const NOT_STARTED: u32 = 1252;
     const UNREAD: u32 = 1270;
+    const ARGUMENTS_MAX: usize = 4091;
     const LOGS_ERRORS: bool = false;
 }
 

@@ -10,8 +10,13 @@ use crate::util_script::shell_escaped;
 /// The shell of commands (`SHELL_PATH`).
 const SHELL: &[u8] = b"/bin/sh";
 
-/// The order to start the request's file, in its folder, and the file that is executed.
-pub(super) async fn of(request: &Request, spawner: &Spawner) -> (Vec<u8>, Vec<u8>) {
+/// The order to start the request's file, in its folder, with at most as many arguments from the
+/// query, and the file that is executed.
+pub(super) async fn of(
+    request: &Request,
+    spawner: &Spawner,
+    arguments_max: usize,
+) -> (Vec<u8>, Vec<u8>) {
     let file = request.resource.filename.as_slice();
     let folder = file.iter().rposition(|byte| *byte == b'/').and_then(|at| file.get(..=at));
     let folder = folder.unwrap_or(b"/");
@@ -24,7 +29,8 @@ pub(super) async fn of(request: &Request, spawner: &Spawner) -> (Vec<u8>, Vec<u8
         None => vec![file.to_vec()],
     };
     let executed = words.first().cloned().unwrap_or_default();
-    words.extend(arguments(request.query().unwrap_or_default()));
+    let arguments = arguments(request.query().unwrap_or_default()).into_iter();
+    words.extend(arguments.take(arguments_max));
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     (order(request, folder, &executed, &words), executed)
 }

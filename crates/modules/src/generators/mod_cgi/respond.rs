@@ -18,7 +18,7 @@ use wire::script_head::{ScriptFault, ScriptHead};
 use super::Kind;
 use super::conversation::{Broken, Conversation, Upload};
 use super::order;
-use super::output::Output;
+use super::output::{Output, log_late};
 use super::script_log::{Entry, Messages};
 use crate::arch::mod_unixd::spawner;
 use crate::proxy::mod_proxy::relay::{Announced, Unsent};
@@ -127,7 +127,7 @@ async fn begin<M: Kind>(bound: Bound<'_, M>, request: &mut Request) -> Result<Co
     // `tamarack explain` starts nothing.
     let program = match spawner::of(request) {
         Some(spawner) => {
-            let (order, executed) = order::of(request, spawner).await;
+            let (order, executed) = order::of(request, spawner, M::ARGUMENTS_MAX).await;
             let has_input = !request.body_in.is_empty();
             let program = Program::start(request, &spawner.line, order, has_input).await;
             program.map(|program| (program, executed))
@@ -224,22 +224,21 @@ fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversat
             request.log::<M>(Level::Error, M::NOT_STARTED, text);
             return 503;
         }
-        (Some(Outcome::NotStarted(_, errno)), _) => {
-            let cause = nix::errno::Errno::from_raw(errno).desc();
-            let file = Verbatim::new(&conversation.executed);
-            let line = format!("({errno}){cause}: exec of '{file}' failed");
-            exchange.lines.log(line.as_bytes());
-        }
-        _ => {}
+        _ => exchange.log_start(&conversation.executed),
     }
     match why {
         Broken::Fault(fault) => refuse::<M>(request, fault),
         Broken::Late if exchange.is_sending() => 504,
         Broken::Late => {
+            log_late(exchange, &conversation.executed);
             log::<M>(request, "Script timed out before returning headers", None);
             504
         }
-        Broken::Unreadable => 500,
+        Broken::Unreadable(error) => {
+            let text = format!("the output is incomplete: {error}");
+            exchange.lines.log_about(Level::Error, 574, text.as_bytes());
+            500
+        }
         Broken::Client(error) => {
             let text = format_args!("Error reading request entity data");
             request.log::<M>(Level::Error, M::UNREAD, text);
