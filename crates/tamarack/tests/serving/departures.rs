@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::backend::Backend;
 use crate::client::{Answer, Client, PATIENCE};
@@ -26,7 +27,9 @@ const MAX: usize = 4;
 const LARGE: usize = 1_500_000;
 /// Bytes by which a round may let the processes grow: loops keep as many buffers as were in use at
 /// the same time.
-pub const GROWTH_MAX: usize = 4 * 1024 * 1024;
+const GROWTH_MAX: usize = 4 * 1024 * 1024;
+/// Rounds that may let them grow by more.
+const ROUNDS: u64 = 4;
 
 /// A sequence of numbers without an order (xorshift).
 pub struct Random(pub u64);
@@ -108,6 +111,29 @@ fn depart(port: u16, random: &mut Random) -> std::io::Result<()> {
     }
 }
 
+/// Repeats a round, with a seed, until it lets the memory grow by no more than [`GROWTH_MAX`].
+/// Returns by how much. On a busy machine a round may have more requests at the same time than
+/// those before; what is lost is lost in each.
+pub fn growth_of_rounds(memory: impl Fn() -> usize, mut again: impl FnMut(u64)) -> usize {
+    let mut grown = 0;
+    for seed in 2..2 + ROUNDS {
+        let before = memory();
+        again(seed);
+        let end = Instant::now() + PATIENCE / 4;
+        loop {
+            grown = memory().saturating_sub(before);
+            if grown <= GROWTH_MAX {
+                return grown;
+            }
+            if Instant::now() > end {
+                break;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    panic!("each of {ROUNDS} rounds takes memory, the last one {grown} bytes");
+}
+
 /// Half of `count` requests are those of clients that go away; the others have to succeed, as `ask`
 /// asserts.
 pub fn round(
@@ -174,15 +200,13 @@ fn clients_that_go_away_leave_nothing_behind() {
         // Warms up pools.
         round(&site, (count, 1), depart, ask);
         wait_for_rest(&site, &backends);
-        let (files, before) = (open_files(&site), memory(&site));
-        round(&site, (count, 2), depart, ask);
-        wait_for_rest(&site, &backends);
-        site.wait_until("no descriptor more", || open_files(&site) <= files);
-        let mut grown = 0;
-        site.wait_until("no memory more", || {
-            grown = memory(&site).saturating_sub(before);
-            grown <= GROWTH_MAX
-        });
+        let files = open_files(&site);
+        let again = |seed| {
+            round(&site, (count, seed), depart, ask);
+            wait_for_rest(&site, &backends);
+            site.wait_until("no descriptor more", || open_files(&site) <= files);
+        };
+        let grown = growth_of_rounds(|| memory(&site), again);
         println!("{mpm}: {files} descriptors, {grown} bytes");
         // All places among the connections are free again.
         let mut clients: Vec<Client> = (0..2 * MAX).map(|_| site.client()).collect();

@@ -273,6 +273,8 @@ async fn fail<M: Kind>(
         messages.iter().for_each(|messages| messages.release());
     }
     if !is_stuck {
+        // As in Apache, what comes on standard error later does not hold up the response.
+        conversation.awaits_errors = false;
         conversation.end().await;
     }
     Verdict::Status(status)
