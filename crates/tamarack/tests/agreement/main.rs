@@ -64,6 +64,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_cgid/left_running", "as above"),
     ("mod_cgid/many_words", "as above"),
     ("mod_cgid/running", "as above"),
+    ("mod_ext_filter/ends_early", "as above"),
     ("mod_ext_filter/input", "as above"),
     ("mod_ext_filter/output", "as above"),
     ("expr/last_modified: A program", "as above"),
