@@ -6,10 +6,10 @@ use super::{Code, StreamId};
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The length of a frame's head in bytes.
-pub(super) const HEAD_BYTES: usize = 9;
+pub const HEAD_BYTES: usize = 9;
 
 /// The largest payload that this end accepts, and sends, in bytes: the protocol's default.
-pub(super) const PAYLOAD_BYTES: usize = 16 * 1024;
+pub const PAYLOAD_BYTES: usize = 16 * 1024;
 
 /// Types of frames.
 pub(super) mod kind {

@@ -32,7 +32,7 @@ mod window;
 pub use client::Pseudo;
 pub use code::Code;
 pub use connection::{Connection, Event, Failure, Limits};
-pub use frame::PREFACE;
+pub use frame::{HEAD_BYTES as FRAME_HEAD_BYTES, PAYLOAD_BYTES as FRAME_PAYLOAD_BYTES, PREFACE};
 pub use ledger::Ledger;
 pub use prepared::Prepared;
 pub use push::Promise;

@@ -287,7 +287,7 @@ async fn send_file(stream: &Stream, mut slice: FileSlice, ends: bool) -> io::Res
         let wanted = usize::try_from(slice.length).unwrap_or(room).min(room);
         let probe = {
             let mut buffer = service.output.borrow_mut();
-            // At the same place in a page as in the file: the kernel copies fastest so.
+            // At the same place in a page as in the file: this is what the kernel copies fastest.
             let lead = (slice.offset % PAGE_BYTES) as usize;
             buffer.resize(lead + wanted.min(OUTPUT_BYTES), 0);
             let room_in_page = buffer.get_mut(lead..).unwrap_or_default();

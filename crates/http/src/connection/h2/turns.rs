@@ -12,22 +12,19 @@ use wire::priority::Priority;
 
 use super::stream::{OUTPUT_BYTES, Shared, Stream};
 
-/// The head of a frame.
-const FRAME_HEAD_BYTES: usize = 9;
-
 /// The least that a response adds in its turn: with the head of its frame, a record of TLS.
-const SHARE_BYTES_MIN: usize = 16 * 1024 - FRAME_HEAD_BYTES;
+const SHARE_BYTES_MIN: usize = h2::FRAME_PAYLOAD_BYTES - h2::FRAME_HEAD_BYTES;
 
 /// The most that a response adds in its turn that shares with no other: what is left keeps the less
 /// urgent ones alive.
 const ALONE_BYTES: usize = OUTPUT_BYTES - 8 * 1024;
 
-/// Less room than this is none: it would be filled with short frames.
+/// Less room than this counts as none: it would be filled with short frames.
 const ROOM_BYTES_MIN: usize = 1024;
 
 /// The room for a frame's data in the output.
 fn output_room(protocol: &h2::Connection) -> usize {
-    let room = OUTPUT_BYTES.saturating_sub(protocol.output.len() + FRAME_HEAD_BYTES);
+    let room = OUTPUT_BYTES.saturating_sub(protocol.output.len() + h2::FRAME_HEAD_BYTES);
     if room < ROOM_BYTES_MIN { 0 } else { room }
 }
 
