@@ -2,9 +2,8 @@
 //! process, descriptor, place or memory stays behind, and only requests in flight fail.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,7 +17,7 @@ use crate::departures::{Random, growth_of_rounds, round};
 use crate::idle::anonymous_memory;
 use crate::is_long;
 use crate::load::SetWhenDropped;
-use crate::programs::{MPMS, children, descriptors, spawner};
+use crate::programs::{MPMS, children, descriptors, program, spawner};
 use crate::shapes::shape;
 use crate::site::Site;
 
@@ -46,8 +45,7 @@ echo $PPID
 fn site(mpm: &str) -> Site {
     let mut site = Site::new(&format!("programs-gone-{mpm}"));
     fs::create_dir_all(site.path("cgi-bin")).unwrap();
-    site.write("cgi-bin/run", SCRIPT);
-    fs::set_permissions(site.path("cgi-bin/run"), fs::Permissions::from_mode(0o755)).unwrap();
+    program(&site, "run", SCRIPT);
     let module = if mpm == "prefork" { "cgi" } else { "cgid" };
     let modules = ["alias", "unixd", "status", module];
     let modules = modules.map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
@@ -208,49 +206,25 @@ fn only_requests_in_flight_fail_when_the_spawner_is_killed() {
     }
 }
 
-/// What arrives of a response up to the end of the connection; `what` happens once `first` is
-/// there.
-fn received(site: &Site, path: &str, first: &str, what: impl FnOnce()) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", site.port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let mut all = String::new();
-    let mut what = Some(what);
-    loop {
-        if all.contains(first)
-            && let Some(what) = what.take()
-        {
-            what();
-        }
-        let mut bytes = [0; 4096];
-        match stream.read(&mut bytes) {
-            Ok(0) => return all,
-            Ok(count) => all.push_str(&String::from_utf8_lossy(&bytes[..count])),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return all,
-            Err(error) => panic!("{error}: {all}"),
-        }
-    }
-}
-
 #[test]
 fn what_a_spawner_leaves_behind_is_not_taken_for_complete() {
     let site = site("event");
-    fs::write(site.path("cgi-bin/silent"), "#!/bin/sh\nsleep 20\n").unwrap();
-    fs::set_permissions(site.path("cgi-bin/silent"), fs::Permissions::from_mode(0o755)).unwrap();
+    program(&site, "silent", "#!/bin/sh\nsleep 20\n");
     let kill_spawner = || kill(spawner(&site).unwrap(), Signal::SIGKILL).unwrap();
     // The shell ends with the spawner; what it waits for has the pipes, and ends later.
-    let cut = received(&site, "/cgi-bin/run?parts", "one", kill_spawner);
-    assert!(cut.contains("one") && !cut.contains("two") && !cut.ends_with("0\r\n\r\n"), "{cut}");
+    let mut client = site.client();
+    client.ask("/cgi-bin/run?parts").unwrap();
+    client.wait_for_bytes(1).unwrap();
+    kill_spawner();
+    let error = client.answer().unwrap_err();
+    let cut = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
+    assert!(cut.contains(&error.kind()), "{error}");
     site.wait_until("another spawner", || spawner(&site).is_some());
-    let begun = Instant::now();
-    let killed = thread::scope(|scope| {
-        let asked = scope.spawn(|| received(&site, "/cgi-bin/silent", "never", || {}));
-        thread::sleep(Duration::from_millis(500));
-        kill_spawner();
-        asked.join().unwrap()
-    });
-    assert!(killed.starts_with("HTTP/1.1 500 "), "{killed}");
+    let (begun, mut client) = (Instant::now(), site.client());
+    client.ask("/cgi-bin/silent").unwrap();
+    site.wait_until("its program", || children(spawner(&site).unwrap()) == 1);
+    kill_spawner();
+    assert_eq!(client.answer().unwrap().status, 500);
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
 }
 
@@ -258,8 +232,7 @@ fn what_a_spawner_leaves_behind_is_not_taken_for_complete() {
 fn a_program_that_closes_its_output_is_not_awaited() {
     // mod_cgi, whose responses otherwise end with the standard error of the program.
     let site = site("prefork");
-    fs::write(site.path("cgi-bin/closed"), "#!/bin/sh\nexec >&-\nsleep 20\n").unwrap();
-    fs::set_permissions(site.path("cgi-bin/closed"), fs::Permissions::from_mode(0o755)).unwrap();
+    program(&site, "closed", "#!/bin/sh\nexec >&-\nsleep 20\n");
     let begun = Instant::now();
     assert_eq!(site.get("/cgi-bin/closed").status, 500);
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
