@@ -100,8 +100,8 @@ impl Region {
         self.add_news(lane, slot) && self.rings(u32::from(lane))
     }
 
-    /// The same if there may soon be more to tell; false if the loop looks by itself soon, and its
-    /// bell may be left alone until [`Region::must_ring`] is asked.
+    /// The same if more may happen soon. False also if the loop looks by itself: its bell may wait
+    /// until [`Region::must_ring`].
     pub fn tell_loop_soon(&self, lane: u16, slot: u32) -> bool {
         let lane_word = u32::from(lane);
         // The slot is in the set before it is asked whether the loop looks: one that ceases to look
@@ -111,7 +111,7 @@ impl Region {
             && self.rings(lane_word)
     }
 
-    /// Whether a loop was told something that it has not seen, and its bell must be rung.
+    /// Whether the set of a loop has slots that the loop has not seen, and its bell must be rung.
     pub fn must_ring(&self, lane: u16) -> bool {
         let lane = u32::from(lane);
         let has_news = |word| self.long(self.geometry().set_word(lane, word)).load(SeqCst) != 0;
@@ -134,8 +134,8 @@ impl Region {
         self.word(self.geometry().rung(lane)).swap(1, SeqCst) == 0
     }
 
-    /// From now on the loop looks by itself from time to time, or no more: then it must look once
-    /// again afterwards.
+    /// Says whether the loop looks by itself from time to time. If it ceases to, it must look once
+    /// more afterwards.
     pub fn set_looks(&self, lane: u16, looks: bool) {
         self.word(self.geometry().looks(u32::from(lane))).store(u32::from(looks), SeqCst);
         fence(SeqCst);
