@@ -179,7 +179,10 @@ impl Exchange<'_> {
         let (head, mut parameters, body, keeps) = match self.declared.protocol {
             Protocol::Http => {
                 self.wire.send(&http::read(buffer).echo(name));
-                return After::Open;
+                // A server of HTTP/1 waits for no frames behind the preface of HTTP/2: they would
+                // count as a request of whichever block runs by then.
+                let is_preface = buffer.starts_with(b"PRI * HTTP/2.0\r\n");
+                return if is_preface { After::Closing } else { After::Open };
             }
             Protocol::Fcgi => {
                 let request = fastcgi::read(buffer);
