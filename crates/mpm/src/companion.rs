@@ -2,7 +2,9 @@
 //! as a user other than the children's.
 //!
 //! A companion belongs to a generation. The supervisor forks it before the generation's children,
-//! with its own user, and forks it again when it dies. The children ask it through its [`Line`]. No
+//! with its own user, and forks it again when it dies. The one that starts programs for requests
+//! has the children's user, and executes the server's file, so that it has nothing of the
+//! supervisor's memory ([`executed`]). The children ask a companion through its [`Line`]. No
 //! message ends it: when no process is left that could ask, the companion sees the end of its line,
 //! ends what it has started, and exits.
 //!
@@ -10,6 +12,7 @@
 //! that it receives: the children have fewer rights.
 
 mod channel;
+pub mod executed;
 mod launch;
 mod line;
 mod order;
@@ -50,12 +53,24 @@ pub struct Companion {
     pub name: String,
     /// The line on which it receives questions.
     pub line: Arc<Line>,
-    /// Whether it runs with the rights of a child, instead of the supervisor's.
-    pub is_child: bool,
-    /// The function that it runs: returns at the end of the line, with the exit status of the
-    /// process. It counts what it does with programs.
-    pub run: Arc<dyn Fn(&Line, ProgramCounts, &mut Log<'_>) -> i32 + Send + Sync>,
+    /// What it does.
+    pub task: Task,
 }
+
+/// What a companion does until the end of its line.
+#[derive(Clone)]
+pub enum Task {
+    /// Starts programs for requests ([`spawner`]), with the children's rights.
+    Spawner {
+        /// How many may run at a time.
+        programs_max: usize,
+    },
+    /// A function, with the supervisor's rights and memory.
+    Function(Arc<Function>),
+}
+
+/// Returns the exit status of the process. It counts what it does with programs.
+pub type Function = dyn Fn(&Line, ProgramCounts, &mut Log<'_>) -> i32 + Send + Sync;
 
 impl fmt::Debug for Companion {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,6 +15,7 @@ pub mod affinity;
 pub mod child;
 pub mod companion;
 pub mod daemon;
+mod descriptors;
 pub mod listeners;
 pub mod logfile;
 pub mod notify;

@@ -1,6 +1,7 @@
 //! What a child gives up before it serves: its user, its root directory and the right to more.
 
 use std::io;
+use std::path::Path;
 
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -28,20 +29,7 @@ pub fn is_root() -> bool {
 /// Changes the root directory and the user of the whole process, as the settings say. A process
 /// that isn't root keeps its user, as in Apache. Must be called while the process has one thread.
 pub fn drop_privileges(settings: &Settings) -> Result<(), PrivilegeFailure> {
-    if is_root() {
-        if let Some(root) = &settings.chroot {
-            let failure = |number, what: &str| {
-                let text = format!("{what} {}", root.display());
-                move |errno| PrivilegeFailure { number, text, source: io::Error::from(errno) }
-            };
-            chdir(root).map_err(failure(2158, "can't chdir to"))?;
-            chroot(root).map_err(failure(2159, "can't chroot to"))?;
-            chdir("/").map_err(failure(2159, "can't chdir to / of"))?;
-        }
-        if let Some(identity) = &settings.identity {
-            become_user(identity)?;
-        }
-    }
+    give_up_root(settings.chroot.as_deref(), settings.identity.as_ref())?;
     if let Some(directory) = &settings.core_dump_directory {
         // Changing the user cleared the flag, without which the kernel writes no core.
         let failure = |errno| PrivilegeFailure {
@@ -53,6 +41,26 @@ pub fn drop_privileges(settings: &Settings) -> Result<(), PrivilegeFailure> {
         let _ = chdir(directory);
     }
     Ok(())
+}
+
+/// Changes the root directory and the user, unless the process isn't root.
+pub(crate) fn give_up_root(
+    root: Option<&Path>,
+    identity: Option<&Identity>,
+) -> Result<(), PrivilegeFailure> {
+    if !is_root() {
+        return Ok(());
+    }
+    if let Some(root) = root {
+        let failure = |number, what: &str| {
+            let text = format!("{what} {}", root.display());
+            move |errno| PrivilegeFailure { number, text, source: io::Error::from(errno) }
+        };
+        chdir(root).map_err(failure(2158, "can't chdir to"))?;
+        chroot(root).map_err(failure(2159, "can't chroot to"))?;
+        chdir("/").map_err(failure(2159, "can't chdir to / of"))?;
+    }
+    identity.map_or(Ok(()), become_user)
 }
 
 fn become_user(identity: &Identity) -> Result<(), PrivilegeFailure> {

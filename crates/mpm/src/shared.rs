@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 mod mapping;
 
 pub use mapping::REGION_BYTES_MAX;
-use mapping::map_file_cells;
-pub(crate) use mapping::{Cells, map_cells};
+pub(crate) use mapping::{Cells, map_cells, map_file_cells};
 
 /// A region on its way to the next executable (`-k upgrade`).
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use cli::{Action, Arguments};
 use mpm::Mode;
+use mpm::companion::executed;
 
 #[global_allocator]
 static ALLOCATOR: rt::memory::Counting<mimalloc::MiMalloc> =
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         }
         Some("explain") => explain::run(&words[1..]),
         Some("lint") => lint::run(&words[1..]),
+        Some(executed::WORD) => executed::run(&words[1..]),
         Some("manual") => manual::print(&words[1..]),
         _ => match Arguments::parse(&words) {
             Ok(arguments) => run(&name, &arguments),

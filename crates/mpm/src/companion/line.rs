@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_type;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
@@ -76,6 +77,14 @@ impl Line {
         rustix::io::ioctl_fionbio(&askers, true)?;
         let ends = Ends { askers: Some(Arc::new(askers)), companion: Some(Arc::new(companion)) };
         Ok(Self { ends: Mutex::new(ends), room: Mutex::default() })
+    }
+
+    /// The companion's side of a line, in a program that was given its end; `None` if the
+    /// descriptor is no such end.
+    pub(crate) fn of_companion(end: OwnedFd) -> Option<Self> {
+        let kind = socket_type(&end).ok()?;
+        let ends = Ends { askers: None, companion: Some(Arc::new(end)) };
+        (kind == SocketType::SEQPACKET).then(|| Self { ends: ends.into(), room: Mutex::default() })
     }
 
     /// Sends a message, and returns the descriptor on which the answer arrives, followed by end of

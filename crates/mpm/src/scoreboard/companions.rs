@@ -1,8 +1,10 @@
 //! Companions on the scoreboard, and what they do with programs.
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::layout::{CompanionCells, ProgramCells};
+use super::layout::{CompanionCells, GlobalCells, ProgramCells};
 use super::{Event, Scoreboard};
 use crate::shared::{load_bytes, store_bytes};
 
@@ -83,11 +85,35 @@ impl ProgramCounts {
     }
 }
 
+impl ProgramCounts {
+    /// Those on another process's board, whose file this is.
+    ///
+    /// # Errors
+    /// It can't be mapped.
+    pub(crate) fn of_file(file: OwnedFd, place: Option<usize>) -> io::Result<Self> {
+        Ok(Self::on(GlobalCells::map_file(file)?, place))
+    }
+
+    /// Those on no board.
+    pub(crate) fn of_none() -> io::Result<Self> {
+        Ok(Self::on(GlobalCells::map()?.0, None))
+    }
+
+    fn on(cells: &'static GlobalCells, place: Option<usize>) -> Self {
+        let own = place.and_then(|place| cells.companions.get(place));
+        Self { own, all: &cells.programs }
+    }
+}
+
 impl Scoreboard {
+    /// The file in which a program that this process executes finds its counters.
+    pub(crate) fn file(&self) -> Option<BorrowedFd<'static>> {
+        self.file.map(AsFd::as_fd)
+    }
+
     /// The counters of the companion at a place, or of one without.
     pub fn program_counts(&self, place: Option<usize>) -> ProgramCounts {
-        let own = place.and_then(|place| self.global.companions.get(place));
-        ProgramCounts { own, all: &self.global.programs }
+        ProgramCounts::on(self.global, place)
     }
 
     /// Takes a place for a companion that is about to be forked; `None` if all are taken.

@@ -6,11 +6,13 @@
 
 #![expect(unsafe_code, reason = "memory shared between processes")]
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::companions::COMPANIONS_SHOWN_MAX;
 use super::tally::{DECISIONS, EVENTS};
-use crate::shared::Cells;
+use crate::shared::{Cells, map_cells, map_file_cells};
 
 /// The longest client address stored.
 pub(super) const CLIENT_BYTES_MAX: usize = 64;
@@ -37,6 +39,23 @@ pub(super) struct GlobalCells {
     pub tallies: TallyCells,
     pub programs: ProgramCells,
     pub companions: [CompanionCells; COMPANIONS_SHOWN_MAX],
+}
+
+impl GlobalCells {
+    /// Maps those of a new board, with their file if the system has memfds.
+    pub(super) fn map() -> io::Result<(&'static Self, Option<&'static OwnedFd>)> {
+        let (cells, file): (&[Self], _) = match map_file_cells(1, None) {
+            Ok((cells, file)) => (cells, Some(&*Box::leak(Box::new(file)))),
+            Err(_) => (map_cells(1)?, None),
+        };
+        Ok((cells.first().ok_or(io::ErrorKind::OutOfMemory)?, file))
+    }
+
+    /// Maps those of another process's board.
+    pub(super) fn map_file(file: OwnedFd) -> io::Result<&'static Self> {
+        let (cells, _): (&[Self], _) = map_file_cells(1, Some(file))?;
+        cells.first().ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
 }
 
 /// Written by the supervisor alone.
@@ -279,7 +298,6 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     use super::*;
-    use crate::shared::map_cells;
 
     /// The unit that processors fetch.
     const LINE_PAIR: usize = 128;

@@ -12,13 +12,13 @@ mod snapshot;
 mod tally;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::child::Order;
 use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::shared::map_cells;
 use hosts::Hosts;
 use layout::{GlobalCells, ProcessCells};
 use segment::Segment;
@@ -172,6 +172,8 @@ impl ShapeKind {
 #[derive(Clone, Copy)]
 pub struct Scoreboard {
     global: &'static GlobalCells,
+    /// The file of the global cells; `None` if the system has no memfd.
+    file: Option<&'static OwnedFd>,
     first: &'static Segment,
     hosts: &'static Hosts,
 }
@@ -182,13 +184,11 @@ impl Scoreboard {
     pub fn new(processes: usize, loops_each: usize) -> io::Result<Self> {
         let processes = processes.clamp(1, PROCESSES_MAX);
         let loops = processes.saturating_mul(loops_each.max(1)).min(SEGMENT_LOOPS_MAX);
-        let [global] = map_cells::<GlobalCells>(1)? else {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        };
+        let (global, file) = GlobalCells::map()?;
         global.fixed.started_us.store(now_us(), Ordering::Relaxed);
         global.fixed.restarted_us.store(now_us(), Ordering::Relaxed);
         let first = Segment::map(0, processes, loops.max(loops_each))?;
-        Ok(Self { global, first, hosts: Box::leak(Box::default()) })
+        Ok(Self { global, file, first, hosts: Box::leak(Box::default()) })
     }
 
     /// A board of one process with one loop, and that loop's slot: for a loop without a supervisor.

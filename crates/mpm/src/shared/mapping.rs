@@ -51,7 +51,7 @@ pub(crate) fn map_cells<T: Cells>(count: usize) -> io::Result<&'static [T]> {
 
 /// As [`map_cells`], backed by a memfd, which is created if none is given. A process that executes
 /// another program loses its mappings but can hand over the file.
-pub(super) fn map_file_cells<T: Cells>(
+pub(crate) fn map_file_cells<T: Cells>(
     count: usize,
     file: Option<OwnedFd>,
 ) -> io::Result<(&'static [T], OwnedFd)> {

@@ -11,9 +11,9 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use super::upgrade::Upgrade;
 use super::{Supervisor, signals};
-use crate::companion::{COMPANION_END_DEADLINE, Companion};
+use crate::companion::executed::{self, Given};
+use crate::companion::{COMPANION_END_DEADLINE, Companion, Function, Line, Task};
 use crate::pipes::pause;
-use crate::privileges::drop_privileges;
 use crate::program::{Level, LoadFailure};
 use crate::scoreboard::{Event, Scoreboard};
 use crate::settings::Settings;
@@ -168,8 +168,7 @@ impl Supervisor<'_> {
     fn be_companion(&mut self, position: usize) -> ! {
         let own = self.companions.records.get(position);
         let own = own.map(|record| {
-            let counts = self.board.program_counts(record.place);
-            (record.generation, record.companion.clone(), record.settings.clone(), counts)
+            (record.generation, record.companion.clone(), record.settings.clone(), record.place)
         });
         self.companions.leave_to_companion(position);
         // Drops what belongs to the supervisor alone, above all the sockets.
@@ -183,29 +182,39 @@ impl Supervisor<'_> {
         self.listeners = Default::default();
         self.current = None;
         self.staged = None;
-        let Some((generation, companion, settings, counts)) = own else { std::process::exit(1) };
-        let status = match signals::reset_in_companion() {
-            Ok(()) => {
-                self.program.companion(generation);
-                if companion.is_child
-                    && let Err(failure) = drop_privileges(&settings)
-                {
-                    let text = failure.to_string();
-                    self.program.log(Level::Alert, failure.number, &text);
-                    std::process::exit(1);
-                }
-                // A panic must not unwind into the supervisor's frames.
-                let run = AssertUnwindSafe(|| {
-                    let mut log = |level, number, text: &str| {
-                        self.program.log(level, number, text);
-                    };
-                    (companion.run)(&companion.line, counts, &mut log)
-                });
-                catch_unwind(run).unwrap_or(1)
+        let Some((generation, companion, settings, place)) = own else { std::process::exit(1) };
+        self.program.companion(generation);
+        let status = match &companion.task {
+            Task::Spawner { programs_max } => {
+                let (line, programs_max) = (&*companion.line, *programs_max);
+                let board = self.board.file();
+                let given = Given { line, board, place, programs_max, settings: &settings };
+                self.execute_spawner(&companion.name, &given)
             }
-            Err(_) => 1,
+            Task::Function(run) => self.run_in_companion(&**run, &companion.line, place),
         };
         std::process::exit(status)
+    }
+
+    /// Returns only on failure. The signals are still blocked: the spawner decides about them.
+    fn execute_spawner(&mut self, name: &str, given: &Given<'_>) -> i32 {
+        let Err(error) = executed::execute(given);
+        let text = format!("can't execute this program again as {name}: {error}");
+        self.program.log(Level::Alert, Message::CompanionDied.number(), &text);
+        1
+    }
+
+    fn run_in_companion(&mut self, run: &Function, line: &Line, place: Option<usize>) -> i32 {
+        if signals::reset_in_companion().is_err() {
+            return 1;
+        }
+        let counts = self.board.program_counts(place);
+        // A panic must not unwind into the supervisor's frames.
+        let run = AssertUnwindSafe(|| {
+            let mut log = |level, number, text: &str| self.program.log(level, number, text);
+            run(line, counts, &mut log)
+        });
+        catch_unwind(run).unwrap_or(1)
     }
 
     /// Records the end of a process; returns whether it was a companion.

@@ -11,15 +11,16 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::unistd::Pid;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_setfd};
 
+use crate::descriptors;
 use crate::listeners::HandedGroup;
 use crate::scoreboard::ProcessState;
 use crate::settings::ListenAddress;
@@ -105,7 +106,9 @@ pub(super) fn role() -> io::Result<Role> {
     match found {
         Some((role, _)) if role == "trial" => Ok(Role::Trial),
         Some((_, Some(number))) => {
-            let mut file = File::from(take(number).ok_or(io::ErrorKind::NotFound)?);
+            // SAFETY: the variable is read once.
+            let file = unsafe { descriptors::take(number) };
+            let mut file = File::from(file.ok_or(io::ErrorKind::NotFound)?);
             let mut text = String::new();
             file.rewind()?;
             file.take(TEXT_BYTES_MAX).read_to_string(&mut text)?;
@@ -113,18 +116,6 @@ pub(super) fn role() -> io::Result<Role> {
         }
         _ => Ok(Role::Starter),
     }
-}
-
-/// Takes over a descriptor that the predecessor left open, and sets it close-on-exec again.
-fn take(number: RawFd) -> Option<OwnedFd> {
-    if number < 0 {
-        return None;
-    }
-    // SAFETY: borrowed only to check that it is open.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
-    fcntl_setfd(borrowed, FdFlags::CLOEXEC).ok()?;
-    // SAFETY: it is open, and the manifest that names it is read once, so it has no other owner.
-    Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 impl Inheritance {
@@ -183,7 +174,8 @@ impl Inheritance {
 }
 
 fn descriptor(word: &str) -> Option<OwnedFd> {
-    take(word.parse().ok()?)
+    // SAFETY: the manifest is read once, and names each descriptor once.
+    unsafe { descriptors::take(word.parse().ok()?) }
 }
 
 fn path(word: &str) -> Option<PathBuf> {
@@ -289,7 +281,7 @@ impl<'f> HandoffManifest<'f> {
             let variable = format!("{VARIABLE}=successor:{}:{}", Pid::this(), file.as_raw_fd());
             let (arguments, environment) = (arguments()?, environment(&variable)?);
             for descriptor in self.descriptors.iter().copied().chain([file.as_fd()]) {
-                fcntl_setfd(descriptor, fcntl_getfd(descriptor)? - FdFlags::CLOEXEC)?;
+                descriptors::keep_open(descriptor)?;
             }
             match successor {
                 NextExecutable::Path(path) => {
@@ -384,9 +376,8 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_descriptor_is_not_taken() {
-        assert!(take(-1).is_none());
-        assert!(take(1_000_000).is_none());
+    fn a_word_that_is_no_descriptor_is_not_taken() {
+        assert!(descriptor("-1").is_none());
         assert!(descriptor("x").is_none());
         assert_eq!(bytes("616"), None);
         assert_eq!(bytes("6162").unwrap(), b"ab");

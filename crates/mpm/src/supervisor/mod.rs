@@ -49,6 +49,7 @@ use full::FullLog;
 use generation::Generation;
 use inheritance::Role;
 use signals::Signals;
+pub(crate) use signals::reset_in_companion;
 use upgrade::Upgrade;
 use watchdog::Watchdog;
 

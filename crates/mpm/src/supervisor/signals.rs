@@ -97,7 +97,7 @@ pub(super) fn reset_in_child() -> io::Result<()> {
 
 /// Resets signals in a companion, which ends with its line: it ignores those that end a server, and
 /// the programs that it executes do not.
-pub(super) fn reset_in_companion() -> io::Result<()> {
+pub(crate) fn reset_in_companion() -> io::Result<()> {
     reset_in_child()?;
     let nothing =
         SigAction::new(SigHandler::Handler(do_nothing), SaFlags::SA_RESTART, SigSet::empty());

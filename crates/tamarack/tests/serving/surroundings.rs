@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -88,10 +88,12 @@ fn assert_clean(site: &Site, pid: Pid, what: &str) {
     }
     // The dynamic loader has a library open for a moment.
     let end = Instant::now() + PATIENCE;
-    while descriptors(pid) != [0, 1, 2] && Instant::now() < end {
+    let mut seen = descriptors(pid);
+    while seen != [0, 1, 2] && Instant::now() < end {
         sleep(Duration::from_millis(5));
+        seen = descriptors(pid);
     }
-    assert_eq!(descriptors(pid), [0, 1, 2], "{what}");
+    assert_eq!(seen, [0, 1, 2], "{what}");
     assert_eq!(group(pid), pid.as_raw(), "{what}");
 }
 
@@ -313,5 +315,42 @@ fn programs_outlive_an_upgrade_that_waits_for_them() {
         assert_eq!(children(new), 0);
         site.signal(Signal::SIGTERM);
         assert!(site.ended_within(Duration::from_secs(60)));
+    }
+}
+
+/// Whether a process has this text in memory that it can write.
+fn remembers(pid: Pid, text: &str) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let part = |line: &str| -> Option<Vec<u8>> {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let [start, end] = [start, end].map(|number| u64::from_str_radix(number, 16).unwrap());
+        let mut part = vec![0; (end - start) as usize];
+        if !rest.starts_with("rw") || memory.read_at(&mut part, start).is_err() {
+            return None;
+        }
+        Some(part.chunks(4096).filter(|page| *page != [0; 4096]).flatten().copied().collect())
+    };
+    maps.lines().filter_map(part).any(|part| String::from_utf8_lossy(&part).contains(text))
+}
+
+#[test]
+fn what_starts_programs_knows_nothing_of_the_server() {
+    const SECRET: &str = "a-word-of-the-configuration";
+    for mpm in MPMS {
+        let site = site("own-memory", mpm, &format!("ErrorDocument 404 \"{SECRET}\""));
+        let spawner = spawner(&site).unwrap();
+        let supervisor = site.supervisor();
+        let link = |pid: Pid| fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+        assert_eq!(link(spawner), link(supervisor), "{mpm}");
+        let [of_spawner, of_supervisor] = [spawner, supervisor].map(status);
+        for name in ["Name", "Umask", "Cpus_allowed"] {
+            assert_eq!(of_spawner[name], of_supervisor[name], "{mpm}: {name}");
+        }
+        // Besides the standard ones, its line and epoll.
+        site.wait_until("no program", || descriptors(spawner).len() == 5);
+        assert!(remembers(supervisor, SECRET), "{mpm}");
+        assert!(!remembers(spawner, SECRET), "{mpm}");
     }
 }

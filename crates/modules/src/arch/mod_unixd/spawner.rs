@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use mpm::companion::spawner;
+use mpm::companion::Task;
 use mpm::{Companion, Line};
 use server::host::Server;
 use server::request::Request;
@@ -50,7 +50,6 @@ pub fn companion(server: &Arc<Server>, programs_max: usize) -> Result<Option<Com
     Ok(Some(Companion {
         name: "companion that starts programs".to_owned(),
         line,
-        is_child: true,
-        run: Arc::new(move |line, counts, _| spawner::run(line, programs_max, counts)),
+        task: Task::Spawner { programs_max },
     }))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bstr::BStr;
 use conf::Span;
+use mpm::companion::Task;
 use mpm::{Companion, Identity, Line};
 use server::build::Build;
 use server::host::Server;
@@ -93,8 +94,7 @@ pub fn companion(
     Ok(Some(Companion {
         name: "companion that runs WSGI applications".to_owned(),
         line,
-        is_child: false,
-        run: Arc::new(move |line, counts, _| companion::run(&plan, line, counts)),
+        task: Task::Function(Arc::new(move |line, counts, _| companion::run(&plan, line, counts))),
     }))
 }
 

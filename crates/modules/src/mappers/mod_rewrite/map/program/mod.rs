@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use mpm::companion::MESSAGE_BYTES_MAX;
+use mpm::companion::{MESSAGE_BYTES_MAX, Task};
 use mpm::scoreboard::ProgramCounts;
 use mpm::{Companion, Line};
 use nix::unistd::{Group, User};
@@ -199,7 +199,7 @@ fn companion(
     let run = move |line: &Line, counts: ProgramCounts, log: &mut mpm::companion::Log<'_>| {
         companion::run(&map, identity, wait, line, (counts, log))
     };
-    Ok(Companion { name, line, is_child: false, run: Arc::new(run) })
+    Ok(Companion { name, line, task: Task::Function(Arc::new(run)) })
 }
 
 #[cfg(test)]
