@@ -244,7 +244,7 @@ impl Pipe {
                 Ok(None) => {}
                 Err(status) => {
                     self.state = State::Failed;
-                    return Poll::Ready(Some(Err(BodyError::Status(status))));
+                    return Poll::Ready(Some(Err(BodyError::Chunks(status))));
                 }
             }
             if let Err(error) = ready!(self.poll_fill(cx)) {

@@ -28,6 +28,10 @@ pub(crate) fn put<M: Module>(request: &mut Request, head: &ScriptHead, is_comple
     }
     response.headers_out.overlap(&head.own, Overlap::Set);
     put_time(request, head.last_modified);
+    if let Some(value) = &head.invalid_date {
+        let text = format_args!("Ignored invalid header value: Last-Modified: '{value}'");
+        request.log::<M>(Level::Info, 10247, text);
+    }
     if let Some(line) = &head.invalid_status {
         log::<M>(request, "Invalid status line from script", Some(&line.to_string()));
     }

@@ -12,8 +12,12 @@ pub enum Cause {
     System(Errno),
     /// A file or connection ended.
     End,
+    /// A request body ended early.
+    Incomplete,
     /// An operation took too long.
     TimedOut,
+    /// A filter has failed, and has said why (`AP_FILTER_ERROR`).
+    Filter,
     /// No address belongs to a name.
     Unresolved(Unresolved),
     /// An address is of another family (EAI_ADDRFAMILY).
@@ -35,7 +39,11 @@ impl fmt::Display for Cause {
                 write!(f, "({}){text}", error.raw_os_error())
             }
             Cause::End => f.write_str("(70014)End of file found"),
+            Cause::Incomplete => {
+                f.write_str("(70008)Partial results are valid but processing is incomplete")
+            }
             Cause::TimedOut => f.write_str("(70007)The timeout specified has expired"),
+            Cause::Filter => f.write_str("(-102)Unknown error -102"),
             Cause::Unresolved(why) => write!(f, "(EAI {}){}", why.number(), why.text()),
             Cause::OtherFamily => f.write_str("(EAI 9)Address family for hostname not supported"),
         }

@@ -4,8 +4,10 @@ use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use rustix::io::Errno;
 use wire::Table;
 
+use crate::errorlog::Cause;
 use crate::log::Level;
 use crate::request::Request;
 
@@ -73,6 +75,8 @@ pub enum BodyError {
     Status(u16),
     /// The body is longer than a limit: 413.
     TooLong(Excess),
+    /// Its chunks are malformed (400), or longer than a length can be (413).
+    Chunks(u16),
     /// The connection is broken.
     Io(io::Error),
 }
@@ -104,7 +108,7 @@ pub struct Excess {
 }
 
 impl BodyError {
-    /// The status of the response; a body that is too long is a line in the error log.
+    /// The status of the response; a body that is too long or malformed is a line in the error log.
     pub fn status(&self, request: &Request) -> u16 {
         match self {
             BodyError::Status(status) => *status,
@@ -112,7 +116,27 @@ impl BodyError {
                 (limit.log)(request, *length, limit.bytes);
                 413
             }
+            BodyError::Chunks(status) => {
+                log_chunks(request, *status);
+                *status
+            }
             BodyError::Io(_) => 400,
+        }
+    }
+}
+
+impl BodyError {
+    /// The cause as lines of the error log name it.
+    pub fn cause(&self) -> Option<Cause> {
+        match self {
+            BodyError::Status(408) => Some(Cause::TimedOut),
+            BodyError::Status(_) | BodyError::TooLong(_) | BodyError::Chunks(_) => {
+                Some(Cause::Filter)
+            }
+            BodyError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Some(Cause::Incomplete)
+            }
+            BodyError::Io(error) => Errno::from_io_error(error).map(Cause::from),
         }
     }
 }
@@ -125,6 +149,16 @@ fn log_excess(request: &Request, length: Length, limit: u64) {
     };
     let what = format_args!("{what} of {length} is larger than the configured limit of {limit}");
     request.log_as("http_core.c", Level::Info, number, what);
+}
+
+/// Source: `ap_http_filter`
+fn log_chunks(request: &Request, status: u16) {
+    let (error, overflow) = match status {
+        413 => (Errno::NOSPC, "(overflow)"),
+        _ => (Errno::INVAL, ""),
+    };
+    let text = format_args!("Error reading/parsing chunk {overflow} ");
+    request.log_error_as("http_core.c", Level::Info, 1590, &error.into(), text);
 }
 
 impl BodyIn {

@@ -30,6 +30,8 @@ pub struct ScriptHead {
     pub content_type: Option<Vec<u8>>,
     /// `Last-Modified`, seconds since 1970. Apache turns a time in the future into now.
     pub last_modified: Option<i64>,
+    /// The last `Last-Modified` that is no date, for the log.
+    pub invalid_date: Option<BString>,
     /// `Location`, `Content-Length`, `Content-Range`, `Transfer-Encoding`, `ETag`. Apache drops the
     /// length unless `ap_trust_cgilike_cl` is set.
     pub own: Table,
@@ -103,6 +105,7 @@ impl ScriptHead {
         self.status_line.clear();
         self.content_type = None;
         self.last_modified = None;
+        self.invalid_date = None;
         self.own.clear();
         self.fields.clear();
         self.cookies.clear();
@@ -118,7 +121,10 @@ impl ScriptHead {
         } else if is(b"Last-Modified") {
             // Apache's parser has the first second of 1970 for what it can't parse.
             let date = date::parse(value).filter(|date| *date != 0);
-            self.last_modified = date.or(self.last_modified);
+            match date {
+                Some(date) => self.last_modified = Some(date),
+                None => self.invalid_date = Some(value.into()),
+            }
         } else if is(b"Set-Cookie") {
             self.cookies.add(name, value);
         } else if OWN.into_iter().any(is) {

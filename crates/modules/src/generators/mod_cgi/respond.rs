@@ -240,9 +240,13 @@ fn broken<M: Kind>(request: &Request, why: &Broken, conversation: &mut Conversat
             500
         }
         Broken::Client(error) => {
+            let status = error.status(request);
             let text = format_args!("Error reading request entity data");
-            request.log::<M>(Level::Error, M::UNREAD, text);
-            error.status(request)
+            match error.cause() {
+                Some(cause) => request.log_error::<M>(Level::Error, M::UNREAD, cause, text),
+                None => request.log::<M>(Level::Error, M::UNREAD, text),
+            }
+            status
         }
     }
 }

@@ -351,7 +351,9 @@ impl Conversation {
                     let is_left_to_it = match error {
                         BodyError::Io(_) => true,
                         BodyError::Status(408) => self.waits.piece.is_none(),
-                        BodyError::Status(_) | BodyError::TooLong(_) => false,
+                        BodyError::Status(_) | BodyError::Chunks(_) | BodyError::TooLong(_) => {
+                            false
+                        }
                     };
                     if !is_left_to_it {
                         return Err(Broken::Client(error));
