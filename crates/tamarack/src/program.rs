@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use modules::loggers::mod_log_forensic;
 use modules::mpm::{Kind, Numbers};
 use modules::ssl::mod_ssl;
 use mpm::logfile::LogOpener;
@@ -142,16 +143,14 @@ impl Tamarack {
             id.and_then(|id| server.sinks.target(*id)).as_ref() == Some(target)
         });
         let (cause, name) = (startup::cause(error), &self.name);
-        LoadFailure::new(match is_error_log {
-            true => format!(
-                "{cause}: AH00091: {name}: could not open error log file {target}.\nAH00015: \
-                 Unable to open logs"
-            ),
-            false => format!(
-                "{cause}: AH00649: could not open transfer log file {target}.\nAH00015: Unable \
-                 to open logs"
-            ),
-        })
+        let what = if is_error_log {
+            format!("AH00091: {name}: could not open error log file")
+        } else if mod_log_forensic::is_log(server, target) {
+            "AH00651: could not open forensic log file".to_owned()
+        } else {
+            "AH00649: could not open transfer log file".to_owned()
+        };
+        LoadFailure::new(format!("{cause}: {what} {target}.\nAH00015: Unable to open logs"))
     }
 }
 

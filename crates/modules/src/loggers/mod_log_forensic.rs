@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use conf::Arg;
 use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::host::Server;
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::{Request, UNIQUE_ID};
-use server::sinks::SinkId;
+use server::sinks::{SinkId, Target};
 
 /// `mod_log_forensic.c`
 pub struct LogForensic;
@@ -52,6 +53,16 @@ fn forensic_log(cx: &mut Cx<'_, '_, LogForensic>, file: &Arg) -> Set {
     let sink = cx.build().log_sink(file)?;
     cx.server().log.set(sink);
     Ok(())
+}
+
+/// Whether this is the `ForensicLog` of a host.
+pub fn is_log(server: &Server, target: &Target) -> bool {
+    let Some(slot) = server.registry.slot_of::<LogForensic>() else { return false };
+    server.hosts.iter().any(|host| {
+        let settings = host.server.share::<Settings>(slot);
+        let id = settings.as_deref().and_then(|settings| settings.log.get().copied());
+        id.and_then(|id| server.sinks.target(id)).as_ref() == Some(target)
+    })
 }
 
 /// The identifier of a request in the log.

@@ -165,6 +165,15 @@ fn an_error_log_that_cannot_be_opened_is_told() {
     assert_eq!(output.status.code(), Some(1));
     let expected = format!("AH00649: could not open transfer log file {root}/nowhere/access.log.");
     assert!(err(&output).contains(&expected), "{}", err(&output));
+    site.configure(
+        "LoadModule log_forensic_module x.so\nForensicLog nowhere/forensic.log\n\
+         CustomLog logs/access.log common",
+    );
+    let output = site.run(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected =
+        format!("AH00651: could not open forensic log file {root}/nowhere/forensic.log.");
+    assert!(err(&output).contains(&expected), "{}", err(&output));
     assert!(!site.path("run.pid").exists());
 }
 
