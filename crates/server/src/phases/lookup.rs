@@ -66,6 +66,8 @@ pub(crate) fn look_up(
     let mut sub = child(request, subject, text);
     let held = request.depth.held_lines.clone().unwrap_or_default();
     let before = held.count();
+    let lookups = sub.depth.lookups.clone().unwrap_or_default();
+    let logged = lookups.logged();
     sub.depth.in_expression = true;
     sub.depth.held_lines = Some(held.clone());
     if at_once(finish_lookup(request, &mut sub)).is_some() {
@@ -74,7 +76,9 @@ pub(crate) fn look_up(
         }
         return Ok(Some(outcome_of(&sub)));
     }
+    // What these lines say is not logged, then.
     held.keep_first(before);
+    lookups.set_logged(logged);
     walk::leave_wanted(&mut sub, request);
     if !request.misses_something() {
         let question = Question {

@@ -85,6 +85,19 @@ pub struct Lookups {
     pub have_logged_depth: Cell<bool>,
 }
 
+impl Lookups {
+    /// What has been logged.
+    pub(crate) fn logged(&self) -> (bool, bool) {
+        (self.have_logged.get(), self.have_logged_depth.get())
+    }
+
+    /// Takes back what has been logged since, if its lines are.
+    pub(crate) fn set_logged(&self, (limit, depth): (bool, bool)) {
+        self.have_logged.set(limit);
+        self.have_logged_depth.set(depth);
+    }
+}
+
 impl Request {
     /// Logs that a limit of `LimitInternalRecursion` is reached.
     pub(crate) fn log_limit(&self, number: u32, limit: u16, of: &str) {
