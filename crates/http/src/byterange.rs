@@ -12,6 +12,9 @@ use server::request::{Proxied, Request};
 use wire::conditional::{Condition, Validators, if_range};
 use wire::range::{self, ByteRange, RangeLimits, Selection};
 
+/// The protocol version of HTTP/2 and later.
+const HTTP2: u16 = 2000;
+
 /// Attaches the filter if the client requests ranges, for any handler.
 #[inline]
 pub fn attach(request: &mut Request) {
@@ -21,13 +24,16 @@ pub fn attach(request: &mut Request) {
 }
 
 /// Makes the response a 416 if no range lies within the body. Apache finds this after its handlers,
-/// when the fields of the response are already merged: the 416 has none of them.
+/// when the fields of the response are already merged: the 416 has none of them. Over HTTP/2 it
+/// merges them later: the 416 has those for errors, and what is set `always` once more.
 #[inline]
 pub async fn refuse_unsatisfiable(request: &mut Request) -> bool {
     if request.kept::<Unsatisfiable>().is_none() {
         return false;
     }
-    request.response.err_headers_out.clear();
+    if request.head.protocol < HTTP2 {
+        request.response.err_headers_out.clear();
+    }
     request.keep(errors::FailedInFilter);
     errors::die(request, 416).await;
     true
