@@ -18,7 +18,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 29] = [
+const WANTED: [Wanted; 30] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -106,7 +106,10 @@ const WANTED: [Wanted; 29] = [
         applies: |site, _, apache, tamarack| {
             let is_unheard =
                 matches!(apache.first().map(String::as_str), None | Some("= no answer"));
-            is_unheard && status(tamarack) == Some(500) && names(site, "CharsetSourceEnc", "")
+            let of_page = || status_of_page(tamarack);
+            is_unheard
+                && status(tamarack).or_else(of_page) == Some(500)
+                && names(site, "CharsetSourceEnc", "")
         },
     },
     Wanted {
@@ -160,6 +163,16 @@ const WANTED: [Wanted; 29] = [
             http2::is_on() && length(apache) == Some(0) && names(site, "", "reflector")
         },
     },
+    Wanted {
+        cites: "A 500 over HTTP/2 without the fields of `Header always`",
+        applies: |site, _, apache, tamarack| {
+            http2::is_on()
+                && status(apache) == Some(500)
+                && status(tamarack) == Some(500)
+                && FAILING.iter().any(|name| names(site, name, ""))
+                && lack_fields_of_always(site, apache, tamarack)
+        },
+    },
     Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
     Wanted {
         cites: "if the body of a request is longer than `KeptBodySize` and mod_sed edits",
@@ -171,6 +184,26 @@ const WANTED: [Wanted; 29] = [
         },
     },
 ];
+
+/// Whether Apache's lines lack nothing but fields that `Header always` names.
+fn lack_fields_of_always(site: &Site, apache: &[String], tamarack: &[String]) -> bool {
+    let is_named = |line: &String| {
+        let field = line.strip_prefix("< ").and_then(|line| line.split_once(':'));
+        let mut is_named = false;
+        site.walk(&mut |node| {
+            let mut words = node.words.split_whitespace().map(|word| word.trim_matches('"'));
+            is_named |= node.name == "Header"
+                && words.next() == Some("always")
+                && field.is_some_and(|(name, _)| words.any(|word| word.eq_ignore_ascii_case(name)));
+        });
+        is_named
+    };
+    apache.iter().all(|line| tamarack.contains(line))
+        && tamarack.iter().all(|line| apache.contains(line) || is_named(line))
+}
+
+/// What configures filters that fail in the middle of a response.
+const FAILING: [&str; 3] = ["Substitute", "OutputSed", "CharsetSourceEnc"];
 
 /// Whether a site has a directive of this name, or any, with these words in it.
 fn names(site: &Site, name: &str, words: &str) -> bool {
