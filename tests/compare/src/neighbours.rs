@@ -5,6 +5,7 @@ use blackbox::compare::{Rule, difference};
 
 use crate::site::{Case, Node, Request, Site};
 use crate::skipped::htaccess;
+use crate::talk::NO_ANSWER;
 use crate::wanted::differ_in_folders_as_is;
 
 /// The line that allows a difference because of the host that serves what names no host.
@@ -15,8 +16,8 @@ const OF_FOLDERS_AS_IS: &str = "for a folder with the handler `send-as-is`";
 
 /// A request that can't be read belongs to the first host of the port, not to that of the
 /// handshake. If the first host wants a certificate, Apache asks for one before it serves its error
-/// document, and refuses clients that can't be asked again. The document may also be a folder that
-/// is sent as it is.
+/// document, and refuses clients that can't be asked again: some of them get no answer. The
+/// document may also be a folder that is sent as it is.
 pub fn rule_of_default(
     default: &Site,
     request: &Request,
@@ -24,7 +25,12 @@ pub fn rule_of_default(
     tamarack: &[String],
 ) -> Option<&'static str> {
     let mut asks = false;
-    default.walk(&mut |node| asks |= node.name == "SSLVerifyClient" && node.words != "none");
+    let mut has_document = false;
+    default.walk(&mut |node| {
+        asks |= node.name == "SSLVerifyClient" && node.words != "none";
+        has_document |= node.name == "ErrorDocument" && node.words.contains('/');
+    });
+    let is_unheard = apache.first().is_some_and(|line| line == NO_ANSWER) && has_document;
     let is_unread = |lines: &[String]| {
         lines.first().and_then(|line| line.split(' ').nth(2)).is_some_and(|status| status == "400")
     };
@@ -33,7 +39,7 @@ pub fn rule_of_default(
     }
     let is_folder = differ_in_folders_as_is(default, request, apache, tamarack);
     let of_folder = is_folder.then_some(OF_FOLDERS_AS_IS);
-    (asks && is_unread(apache)).then_some(OF_DEFAULT).or(of_folder)
+    (asks && (is_unread(apache) || is_unheard)).then_some(OF_DEFAULT).or(of_folder)
 }
 
 /// The line that allows another life of cookies.
@@ -99,6 +105,10 @@ mod tests {
         let handler = Node::directive("SetHandler", "send-as-is");
         let as_is = Site { config: vec![handler], ..Site::default() };
         let unheard = ["= no answer".to_owned()];
+        let mut with_document = asks("optional");
+        with_document.config.push(Node::directive("ErrorDocument", "400 /e.html"));
+        assert!(rule(&with_document, &unheard, &bad).is_some());
+        assert!(rule(&asks("optional"), &unheard, &bad).is_none());
         assert!(rule(&as_is, &unheard, &bad).is_some());
         assert!(rule(&as_is, &unheard, &found).is_none() && rule(&as_is, &found, &bad).is_none());
         assert!(rule(&asks("none"), &unheard, &bad).is_none());

@@ -55,6 +55,8 @@ const OPEN_STILL: &str = "= open";
 pub const TOO_LATE: &str = "= nothing in time";
 /// Statuses after which a connection may end although the response does not announce it.
 const CLOSING: [&str; 9] = ["400", "408", "411", "413", "414", "417", "431", "500", "501"];
+/// Longest page that is shown as a text.
+const PAGE_BYTES: usize = 64 * 1024;
 /// Sends each case's requests, and returns the results.
 pub fn talk_all(
     cases: &[(usize, &Case)],
@@ -235,7 +237,8 @@ impl Talk<'_> {
     ) -> Option<&'static str> {
         let own = wanted::rule(&case.site, request, apache, tamarack, errors);
         // The first site of the port responds to what names no host of it, or can't be read.
-        let is_unread = tamarack.iter().any(|line| line.starts_with("< HTTP/1.1 400 "));
+        let is_unread = tamarack.iter().any(|line| line.starts_with("< HTTP/1.1 400 "))
+            || is_unreadable(&request.target);
         let names_site = |(name, value): &(String, Vec<u8>)| {
             name == "Host" && value.windows(HOST.len()).any(|part| part == HOST)
         };
@@ -509,16 +512,19 @@ fn response(
     (lines, ends)
 }
 
-/// The lines of a response. A request that is sent back names the port, which differs: it is shown
-/// as a text even if it is long.
+/// The lines of a response. A request that is sent back names the port, which differs, and so may
+/// a page that the server makes: they are shown as texts even if they are long.
 pub fn lines(request: &Request, answer: &Answer, renderer: &Renderer) -> Vec<String> {
     let field = |name| answer.head.as_ref().and_then(|head| head.field(name));
-    let is_request = request.method == "TRACE"
-        && field("Content-Type").is_some_and(|kind| kind.starts_with(b"message/http"))
-        && field("Content-Encoding").is_none();
+    let is_of = |media_type: &[u8]| {
+        field("Content-Type").is_some_and(|kind| kind.starts_with(media_type))
+            && field("Content-Encoding").is_none()
+    };
+    let is_request = request.method == "TRACE" && is_of(b"message/http");
+    let is_page = answer.body.len() <= PAGE_BYTES && is_of(b"text/html");
     let mut lines = renderer.answer(answer);
     let digest = lines.iter().position(|line| line.starts_with("body length="));
-    if let Some(digest) = digest.filter(|_| is_request) {
+    if let Some(digest) = digest.filter(|_| is_request || is_page) {
         let mut text = Vec::new();
         renderer.text(&answer.body, &mut text);
         lines.splice(digest..=digest, text);
@@ -554,6 +560,12 @@ fn is_misframed(lines: &[String]) -> bool {
     let body = body.and_then(|line| line.strip_prefix("| ").or(line.strip_prefix("|- ")));
     let is_next = |text: &str| text.starts_with(NEXT) || !text.is_empty() && NEXT.starts_with(text);
     lines.iter().any(begins) || body.is_some_and(is_next)
+}
+
+/// Whether a target is neither a path nor a URL, for which the first site of the port responds.
+fn is_unreadable(target: &[u8]) -> bool {
+    let is_url = target.windows(3).any(|part| part == b"://");
+    !target.starts_with(b"/") && !is_url && target != b"*"
 }
 
 /// A request without a response.
@@ -639,7 +651,7 @@ mod tests {
     use blackbox::render::Renderer;
     use blackbox::testfile::TestFile;
 
-    use super::{in_logs, is_garbage, is_misframed, line, lines};
+    use super::{in_logs, is_garbage, is_misframed, is_unreadable, line, lines};
     use crate::site::Request;
 
     #[test]
@@ -649,24 +661,32 @@ mod tests {
     }
 
     #[test]
-    fn a_long_request_that_is_sent_back_names_no_port() -> Result<(), String> {
+    fn what_names_the_port_is_alike_even_if_it_is_long() -> Result<(), String> {
         let file = TestFile { ports: 1, ..TestFile::default() };
-        let shown = || {
+        let shown = |method: &str, kind: &str| {
             let place = Place::build(&file, Path::new("tls"))?;
             let text = format!("TRACE /{} HTTP/1.1\nHost: x:@PORT@\n", "a".repeat(8_000));
-            let fields = vec![("Content-Type".to_owned(), b"message/http".to_vec())];
+            let fields = vec![("Content-Type".to_owned(), kind.as_bytes().to_vec())];
             let head = Some(Head { status_line: b"HTTP/1.1 200 OK".to_vec(), fields });
             let body = place.fill_text(&text).into_bytes();
-            let request = Request { method: "TRACE".to_owned(), ..Request::default() };
+            let request = Request { method: method.to_owned(), ..Request::default() };
             Ok::<_, String>(lines(
                 &request,
                 &Answer { head, body, ..Answer::default() },
                 &Renderer::new(&place, &[])?,
             ))
         };
-        let (one, other) = (shown()?, shown()?);
-        assert!(one.last().is_some_and(|line| line == "| Host: x:@PORT@") && one == other);
+        for (method, kind) in [("TRACE", "message/http"), ("GET", "text/html")] {
+            let (one, other) = (shown(method, kind)?, shown(method, kind)?);
+            assert!(one.last().is_some_and(|line| line == "| Host: x:@PORT@") && one == other);
+        }
         Ok(())
+    }
+
+    #[test]
+    fn a_target_is_a_path_or_a_url() {
+        assert!(is_unreadable(b"%2Fa") && is_unreadable(b"a/b"));
+        assert!(!is_unreadable(b"/a") && !is_unreadable(b"*") && !is_unreadable(b"http://a/b"));
     }
 
     #[test]
