@@ -20,7 +20,8 @@ pub fn differ_in_page_of_success(
         lines.iter().any(|line| line.starts_with(RANGE) || line.starts_with(PARTS))
     };
     let is_page = |lines: &[String]| {
-        let status = status_line(lines).and_then(|line| line.strip_prefix("< HTTP/1.1 "));
+        let status = status_line(lines).and_then(|line| line.strip_prefix("< HTTP/"));
+        let status = status.and_then(|line| line.split_once(' ')).map(|(_, status)| status);
         let title = format!("| <title>{}", status.unwrap_or_default());
         let is_title = |line: &String| match http2::is_on() {
             // The status comes without its words.

@@ -175,11 +175,11 @@ const WANTED: [Wanted; 30] = [
     },
     Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
     Wanted {
-        cites: "if the body of a request is longer than `KeptBodySize` and mod_sed edits",
+        cites: "is longer than `KeptBodySize` or `LimitRequestBody` and mod_sed edits",
         applies: |site, _, apache, tamarack| {
             matches!(status(apache), None | Some(200))
                 && status(tamarack) == Some(413)
-                && names(site, "KeptBodySize", "")
+                && (names(site, "KeptBodySize", "") || names(site, "LimitRequestBody", ""))
                 && names(site, "", "Sed")
         },
     },
@@ -357,7 +357,7 @@ pub fn differ_in_folders_as_is(
     let (mut names_handler, mut sets_type, mut is_filtered) = (false, false, false);
     site.walk(&mut |node| {
         names_handler |= node.words.contains("send-as-is");
-        let filters = ["DEFLATE", "BROTLI_COMPRESS", "Sed", "SUBSTITUTE"];
+        let filters = ["DEFLATE", "BROTLI_COMPRESS", "DATA", "Sed", "SUBSTITUTE"];
         is_filtered |= filters.iter().any(|name| node.words.contains(name));
         sets_type |= match node.name.as_str() {
             "Header" => node.words.contains("Content-Type"),

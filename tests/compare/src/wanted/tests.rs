@@ -184,6 +184,21 @@ fn parts_of_compressed_bodies_may_differ() {
 }
 
 #[test]
+fn a_body_beyond_a_limit_is_refused_where_mod_sed_edits() {
+    let site = |limit: &str, filter: &str| Site {
+        config: vec![Node::directive(limit, "3"), Node::directive("SetOutputFilter", filter)],
+        ..Site::default()
+    };
+    let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+    let (found, refused) = (lines("200 OK"), lines("413 Request Entity Too Large"));
+    let is_wanted = |limit: &str, filter: &str| {
+        rule(&site(limit, filter), &Request::default(), &found, &refused).is_some()
+    };
+    assert!(is_wanted("LimitRequestBody", "Sed") && is_wanted("KeptBodySize", "Sed"));
+    assert!(!is_wanted("LimitRequestBody", "DEFLATE") && !is_wanted("BufferSize", "Sed"));
+}
+
+#[test]
 fn a_page_of_success_may_have_other_words() {
     let rules = |words: &str| Site {
         config: vec![Node::directive("RewriteRule", words)],
@@ -200,6 +215,11 @@ fn a_page_of_success_may_have_other_words() {
         rule(site, &Request::default(), &apache, &tamarack).is_some()
     };
     assert!(is_wanted(&rules("^ - [R=200]"), "200 OK"));
+    let of_1_0 = |length: &str, words: &str| {
+        lines("200 OK", length, words).map(|line| line.replace("HTTP/1.1", "HTTP/1.0"))
+    };
+    let (apache, tamarack) = (of_1_0("533", "| a"), of_1_0("237", "| b"));
+    assert!(rule(&rules("^ - [R=200]"), &Request::default(), &apache, &tamarack).is_some());
     let behind_interim = |lines: [String; 7]| {
         [vec!["< HTTP/1.1 100 Continue".to_owned(), "<".to_owned()], lines.to_vec()].concat()
     };
