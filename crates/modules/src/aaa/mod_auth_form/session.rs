@@ -10,7 +10,10 @@ use super::Dir;
 use crate::aaa::mod_authn_core::realm;
 use crate::aaa::password::hex;
 use crate::aaa::provider::Login;
-use crate::session::mod_session;
+use crate::session::mod_session::{self, Shared};
+
+/// The ends of the names of what a session knows of a user.
+const NAMES: [&str; 3] = ["user", "pw", "site"];
 
 /// What a session knows of a user.
 pub(super) struct Known {
@@ -28,22 +31,42 @@ fn key(realm: &[u8], name: &str) -> Vec<u8> {
 pub(super) async fn read(request: &mut Request) -> Known {
     let realm = realm(request).unwrap_or_default();
     let session = mod_session::load(request).await;
-    let value = |name| session.as_ref().and_then(|values| values.borrow().get(&key(&realm, name)));
-    Known { user: value("user"), password: value("pw"), site: value("site") }
+    let mut values = [None, None, None];
+    for (value, name) in values.iter_mut().zip(NAMES) {
+        let session = or_again(request, session.as_ref()).await;
+        *value = session.and_then(|values| values.borrow().get(&key(&realm, name)));
+    }
+    let [user, password, site] = values;
+    Known { user, password, site }
+}
+
+/// The session, or what another load has: it may succeed, since the first one has hidden the
+/// cookie. Apache loads it for each value that is got or set (`ap_session_get`, `ap_session_set`).
+async fn or_again(request: &mut Request, session: Option<&Shared>) -> Option<Shared> {
+    match session {
+        Some(session) => Some(session.clone()),
+        None => mod_session::load(request).await,
+    }
 }
 
 /// Writes a login, or removes it.
 pub(super) async fn write(dir: &Dir, request: &mut Request, login: Option<&Login>) {
     let realm = realm(request).unwrap_or_default();
-    let Some(session) = mod_session::load(request).await else { return };
+    let session = mod_session::load(request).await;
     let site = match (login, dir.site.get()) {
         (Some(login), Some(site)) => Some(proof(&login.user, site)),
         _ => None,
     };
-    let mut session = session.borrow_mut();
-    session.set(&key(&realm, "user"), login.map(|login| login.user.as_slice()));
-    session.set(&key(&realm, "pw"), login.map(|login| login.password.as_slice()));
-    session.set(&key(&realm, "site"), site.as_deref());
+    let values = [
+        login.map(|login| login.user.as_slice()),
+        login.map(|login| login.password.as_slice()),
+        site.as_deref(),
+    ];
+    for (value, name) in values.into_iter().zip(NAMES) {
+        if let Some(session) = or_again(request, session.as_ref()).await {
+            session.borrow_mut().set(&key(&realm, name), value);
+        }
+    }
 }
 
 /// The MD5 of user name and site passphrase.
