@@ -80,7 +80,9 @@ fn ask_filters<'r>(_: Bound<'r, KeptBody>, request: &'r mut Request) -> Step<'r>
     let parts = |comes, attached: &Attached| attached.filter.parts_refusal(request, comes);
     let in_pieces = filters.iter().fold(false, parts);
     request.response.filters = filters;
-    if in_pieces {
+    // If the client still waits for `100 Continue`, the connection ends, and nothing is in chunks.
+    let waits = request.body_in.expects_continue() && request.body_in.is_over_limit();
+    if in_pieces && !waits {
         request.keep(RefusedInChunks);
     }
     Step::OK
