@@ -164,13 +164,13 @@ const WANTED: [Wanted; 30] = [
         },
     },
     Wanted {
-        cites: "A 500 over HTTP/2 without the fields of `Header always`",
+        cites: "A 500 over HTTP/2 without the fields of `Header always` and of MultiViews",
         applies: |site, _, apache, tamarack| {
             http2::is_on()
                 && status(apache) == Some(500)
                 && status(tamarack) == Some(500)
                 && FAILING.iter().any(|name| names(site, name, ""))
-                && lack_fields_of_always(site, apache, tamarack)
+                && lack_fields_for_errors(site, apache, tamarack)
         },
     },
     Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
@@ -185,22 +185,33 @@ const WANTED: [Wanted; 30] = [
     },
 ];
 
-/// Whether Apache's lines lack nothing but fields that `Header always` names.
-fn lack_fields_of_always(site: &Site, apache: &[String], tamarack: &[String]) -> bool {
+/// Whether Apache's lines lack nothing but fields that `Header always` names or MultiViews sets.
+fn lack_fields_for_errors(site: &Site, apache: &[String], tamarack: &[String]) -> bool {
+    let of_views = names(site, "Options", "MultiViews");
     let is_named = |line: &String| {
         let field = line.strip_prefix("< ").and_then(|line| line.split_once(':'));
-        let mut is_named = false;
+        let Some((name, _)) = field else { return false };
+        let is = |word: &str| word.eq_ignore_ascii_case(name);
+        let mut is_named = of_views && NEGOTIATED.into_iter().any(is);
         site.walk(&mut |node| {
             let mut words = node.words.split_whitespace().map(|word| word.trim_matches('"'));
-            is_named |= node.name == "Header"
-                && words.next() == Some("always")
-                && field.is_some_and(|(name, _)| words.any(|word| word.eq_ignore_ascii_case(name)));
+            is_named |= node.name == "Header" && words.next() == Some("always") && words.any(is);
         });
         is_named
     };
+    let [apache, tamarack] = [apache, tamarack].map(head);
     apache.iter().all(|line| tamarack.contains(line))
         && tamarack.iter().all(|line| apache.contains(line) || is_named(line))
 }
+
+/// The lines before the body: the pages of the servers differ.
+fn head(lines: &[String]) -> &[String] {
+    let end = lines.iter().position(|line| line == "<");
+    lines.get(..end.unwrap_or(lines.len())).unwrap_or_default()
+}
+
+/// Fields that mod_negotiation sets for errors, too.
+const NEGOTIATED: [&str; 4] = ["Content-Location", "Vary", "TCN", "Alternates"];
 
 /// What configures filters that fail in the middle of a response.
 const FAILING: [&str; 3] = ["Substitute", "OutputSed", "CharsetSourceEnc"];

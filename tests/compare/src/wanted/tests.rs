@@ -1,4 +1,4 @@
-use super::{LIMITS, OF_META_FILES, WANTED, rule_of_logs};
+use super::{LIMITS, OF_META_FILES, WANTED, lack_fields_for_errors, rule_of_logs};
 use crate::neighbours::CITES;
 use crate::site::{Content, File, Node, Request, Site};
 use crate::skipped;
@@ -488,4 +488,23 @@ fn every_rule_cites_a_line_that_is_there() {
     for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
         assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
     }
+}
+
+#[test]
+fn a_500_may_lack_the_fields_of_errors_alone() {
+    let mut site = Site::default();
+    site.config.push(Node::directive("Header", "always set X-Kept 1"));
+    site.config.push(Node::directive("Options", "+MultiViews"));
+    let lines = |more: &[&str]| {
+        let page = ["<", "body canned"];
+        let all = ["< HTTP/1.1 500 "].into_iter().chain(more.iter().copied()).chain(page);
+        all.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lacks = |apache: &[&str], tamarack: &[&str]| {
+        lack_fields_for_errors(&site, &lines(apache), &lines(tamarack))
+    };
+    assert!(lacks(&[], &["< X-Kept: 1", "< Tcn: choice", "< Content-Location: a.en"]));
+    assert!(!lacks(&[], &["< X-Other: 1"]) && !lacks(&["< X-Kept: 1"], &[]));
+    let other = Site::default();
+    assert!(!lack_fields_for_errors(&other, &lines(&[]), &lines(&["< Tcn: choice"])));
 }
