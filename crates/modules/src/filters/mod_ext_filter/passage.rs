@@ -43,43 +43,37 @@ impl<S: Source> Passage<S> {
         Passage { exchange: Exchange::new(source, program, messages, timeout), is_over: false }
     }
 
-    /// The program's next output; `None` at the end, when the source is read to its end, too, if
-    /// `must_drain`.
+    /// The program's next output; `None` at the end, when the program has all of the source, too,
+    /// if `must_drain`: otherwise the source is refused.
     pub fn poll_output(
         &mut self,
         cx: &mut Context<'_>,
         must_drain: bool,
     ) -> Poll<Option<Result<Bytes, Broken<S::Error>>>> {
         if self.is_over {
-            return if must_drain { self.poll_drain(cx) } else { Poll::Ready(None) };
+            return if must_drain { self.poll_rest(cx) } else { Poll::Ready(None) };
         }
         let moved = self.exchange.poll_move(cx, PIECE_BYTES);
         if self.log_refusal() && must_drain {
-            // What is left of a request's body must not be taken for all of it.
-            self.is_over = true;
-            self.exchange.program.release();
-            return Poll::Ready(Some(Err(Broken::Program(400))));
+            return self.refuse();
         }
         match moved {
             Poll::Pending if self.exchange.received.is_empty() => return Poll::Pending,
-            Poll::Ready(Err(exchange::Broken::Source(error))) => {
-                return Poll::Ready(Some(Err(Broken::Source(error))));
-            }
-            Poll::Ready(Err(exchange::Broken::Program(error))) => {
-                let text = format!("apr_file_read(child output), len -1: {error}");
-                self.exchange.lines.log_about(Level::Error, 1466, text.as_bytes());
-                self.is_over = true;
-                return Poll::Ready(Some(Err(Broken::Program(500))));
-            }
+            Poll::Ready(Err(broken)) => return self.fail(broken),
             Poll::Ready(Ok(())) | Poll::Pending => {}
         }
         if self.exchange.has_ended {
             self.is_over = true;
-            if let Err(status) = self.end() {
+            let outcome = self.exchange.program.outcome();
+            self.exchange.lines.log_rest();
+            if !must_drain || !self.exchange.is_sending() {
+                self.exchange.program.release();
+            }
+            if let Err(status) = self.judge(outcome) {
                 return Poll::Ready(Some(Err(Broken::Program(status))));
             }
             if self.exchange.received.is_empty() {
-                return if must_drain { self.poll_drain(cx) } else { Poll::Ready(None) };
+                return if must_drain { self.poll_rest(cx) } else { Poll::Ready(None) };
             }
         }
         Poll::Ready(Some(Ok(std::mem::take(&mut self.exchange.received).into())))
@@ -93,35 +87,59 @@ impl<S: Source> Passage<S> {
         true
     }
 
-    /// The output has ended: what the program has left running goes on.
+    /// Logs why the program was not started, if it was not.
     ///
     /// # Errors
-    /// The status of the response, if the program was not started.
-    fn end(&mut self) -> Result<(), u16> {
-        let exchange = &mut self.exchange;
-        let outcome = exchange.program.outcome();
-        exchange.lines.log_rest();
-        exchange.program.release();
+    /// The status of the response.
+    fn judge(&mut self, outcome: Option<Outcome>) -> Result<(), u16> {
         match outcome {
             Some(Outcome::Busy) => {
-                exchange.lines.log(b"too many programs wait");
+                self.exchange.lines.log(b"too many programs wait");
                 Err(503)
             }
             Some(Outcome::NotStarted(_, errno)) => {
                 let cause = nix::errno::Errno::from_raw(errno).desc();
-                exchange.lines.log(format!("({errno}){cause}: exec failed").as_bytes());
+                self.exchange.lines.log(format!("({errno}){cause}: exec failed").as_bytes());
                 Err(500)
             }
             Some(Outcome::Ended(_)) | None => Ok(()),
         }
     }
 
-    /// Reads the rest of the source.
-    fn poll_drain(
+    /// Gives the program the rest of the source: it may read on after it has closed its output.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken<S::Error>>>> {
+        let sent = self.exchange.poll_sent(cx, usize::MAX);
+        if self.log_refusal() {
+            return self.refuse();
+        }
+        match ready!(sent) {
+            Ok(()) => {
+                self.exchange.program.release();
+                Poll::Ready(None)
+            }
+            Err(broken) => self.fail(broken),
+        }
+    }
+
+    /// What is left of a request's body must not be taken for all of it.
+    fn refuse(&mut self) -> Poll<Option<Result<Bytes, Broken<S::Error>>>> {
+        self.is_over = true;
+        self.exchange.program.release();
+        Poll::Ready(Some(Err(Broken::Program(400))))
+    }
+
+    fn fail(
         &mut self,
-        cx: &mut Context<'_>,
+        broken: exchange::Broken<S::Error>,
     ) -> Poll<Option<Result<Bytes, Broken<S::Error>>>> {
-        let drained = ready!(self.exchange.poll_drain(cx));
-        Poll::Ready(drained.err().map(|error| Err(Broken::Source(error))))
+        self.is_over = true;
+        Poll::Ready(Some(Err(match broken {
+            exchange::Broken::Source(error) => Broken::Source(error),
+            exchange::Broken::Program(error) => {
+                let text = format!("apr_file_read(child output), len -1: {error}");
+                self.exchange.lines.log_about(Level::Error, 1466, text.as_bytes());
+                Broken::Program(500)
+            }
+        })))
     }
 }
