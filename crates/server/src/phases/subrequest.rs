@@ -22,7 +22,7 @@ use crate::phases::uri_of_file::{parse_uri, query_of_name};
 use crate::phases::walk::symlink;
 use crate::request::etag::VariantsTag;
 use crate::request::filters::InputFilters;
-use crate::request::{FileKind, MainRequest, ParentSession, Request};
+use crate::request::{FileKind, LentSession, MainRequest, ParentSession, Request};
 
 /// Most look-ups of a request's expressions (`-U`, `-F`), and of a subrequest including all within
 /// it. Each occupies the loop, and can cause many more.
@@ -77,7 +77,11 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
         TypeId::of::<LeftToMain>(),
         TypeId::of::<ParentSession>(),
     ];
-    let kept = sub.extensions.into_iter().filter(|(of, _)| !own.contains(of));
+    // Such a request looks for sessions where the first one has them.
+    let keeps_session = request.prev.is_some() && request.main.is_none();
+    let is_own =
+        |of: &TypeId| own.contains(of) || (keeps_session && *of == TypeId::of::<LentSession>());
+    let kept = sub.extensions.into_iter().filter(|(of, _)| !is_own(of));
     request.adopt_kept(kept.collect());
 }
 

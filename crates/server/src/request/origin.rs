@@ -54,6 +54,10 @@ pub struct LentSession {
 /// A session of the request that made this one, which read it.
 pub struct ParentSession(pub LentSession);
 
+/// A session that a look-up of this request has read for others of its look-ups. The request itself
+/// was redirected to, and looks for sessions where the first one has them.
+pub struct LookupSession(pub LentSession);
+
 /// A login that counts for subrequests and internal redirects as well.
 pub struct SharedLogin(pub Rc<dyn Any>);
 
@@ -144,6 +148,10 @@ impl Request {
     /// The session that a subrequest of this one shares.
     pub(crate) fn lends(&self) -> Option<LentSession> {
         let own = self.kept::<LentSession>();
+        if self.prev.is_some() && self.main.is_none() {
+            let own = own.filter(|lent| !lent.is_of_redirects);
+            return own.or(self.kept::<LookupSession>().map(|lent| &lent.0)).cloned();
+        }
         own.or_else(|| self.all_lent().find(|lent| lent.is_of_redirects)).cloned()
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use server::errorlog::Verbatim;
 use server::log::Level;
-use server::request::{LentSession, ParentSession, Request};
+use server::request::{LentSession, LookupSession, ParentSession, Request};
 
 use super::{Dir, Session, Shared, Store, Stored, Values, codec, coding, store};
 
@@ -137,7 +137,11 @@ fn keep(request: &mut Request, session: Rc<dyn Any>, is_of_redirects: bool) {
     }
     let own = lent.clone();
     let keep = Box::new(move |request: &mut Request| {
-        if request.kept::<LentSession>().is_none() {
+        if is_of_redirects && request.prev.is_some() {
+            if request.kept::<LookupSession>().is_none() {
+                request.keep(LookupSession(lent));
+            }
+        } else if request.kept::<LentSession>().is_none() {
             request.keep(lent);
         }
     });
