@@ -29,6 +29,12 @@ impl OutputFilter for Filter {
                 request.response.headers_out = fields;
             }
             load_and_save(request).await;
+            if request.enter_failed() {
+                if !has_failed(request) {
+                    load_and_save(request).await;
+                }
+                request.leave_failed();
+            }
             true
         }))
     }

@@ -285,6 +285,33 @@ impl Request {
             self.keep(OwnFields);
         }
     }
+
+    /// Makes this the last request to its error document, which failed as well, as it was before
+    /// it failed; until [`Request::leave_failed`]. Returns whether there is one.
+    pub fn enter_failed(&mut self) -> bool {
+        let Some(mut other) = self.failed.take() else { return false };
+        std::mem::swap(self, &mut other);
+        self.prev = Some(other);
+        self.swap_error_fields();
+        true
+    }
+
+    /// Makes this the request that sends the error response again.
+    pub fn leave_failed(&mut self) {
+        self.swap_error_fields();
+        let Some(mut other) = self.prev.take() else { return };
+        std::mem::swap(self, &mut other);
+        self.failed = Some(other);
+    }
+
+    /// Exchanges the error fields with those that the page for the error before has of both.
+    fn swap_error_fields(&mut self) {
+        if self.kept::<OwnFields>().is_none()
+            && let Some(prev) = &mut self.prev
+        {
+            std::mem::swap(&mut self.response.err_headers_out, &mut prev.response.headers_out);
+        }
+    }
 }
 
 async fn recursive(request: &mut Request, first: u16, second: u16) {
