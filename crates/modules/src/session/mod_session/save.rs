@@ -95,18 +95,19 @@ async fn save(request: &mut Request, dir: &Dir, values: &Shared) {
             );
             return request.log::<Session>(Level::Warn, 1819, message);
         }
-        let max_age = dir.max_age.or(0);
-        if max_age == 0 && !values.is_dirty {
-            return;
+        let before_us = values.expiry_us;
+        let own_age = dir.max_age.or(0);
+        if own_age != 0 {
+            values.max_age = own_age;
         }
-        if max_age != 0 {
-            let end = end_us(now_us, max_age);
-            let interval_us = dir.update_interval.or(0).saturating_mul(1_000_000);
-            let is_early = end.saturating_sub(values.expiry_us) < interval_us;
-            if !values.is_dirty && interval_us > 0 && is_early {
-                return;
-            }
-            (values.expiry_us, values.max_age) = (end, max_age);
+        // A session of the request before this one may have an age without a directive here.
+        if values.max_age != 0 && (own_age != 0 || values.is_dirty) {
+            values.expiry_us = end_us(now_us, values.max_age);
+        }
+        let interval_us = dir.update_interval.or(0).saturating_mul(1_000_000);
+        let is_early = values.expiry_us.saturating_sub(before_us) < interval_us;
+        if !values.is_dirty && (values.max_age == 0 || (interval_us > 0 && is_early)) {
+            return;
         }
         Draft {
             text: coding::encode(&mut values),
