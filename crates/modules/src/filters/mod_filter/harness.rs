@@ -50,9 +50,11 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
 struct KeptRange(Vec<u8>);
 
 /// Whether no provider can match, determined before the handler runs: a file's media type does not
-/// change, so a response that no filter touches can be cached.
+/// change unless a filter before this one changes it, so a response that no filter touches can be
+/// cached.
 fn never_matches(smart: &SmartFilter, request: &Request) -> bool {
-    let is_file = request.handler.is_none()
+    let is_file = request.response.filters.is_empty()
+        && request.handler.is_none()
         && request.resource.file.kind == FileKind::Regular
         && !request.has_handler_of_type();
     is_file
