@@ -1,7 +1,6 @@
 //! The environment of a test file while it runs: a folder with the file tree and the configuration,
 //! and ports that are otherwise unused.
 
-use std::borrow::Cow;
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -249,15 +248,6 @@ impl Place {
         match MPM.get().filter(|_| !self.names_mpm) {
             Some(mpm) => text.replace(mpm.as_str(), "mpm_event").replace("AH00292", "AH00489"),
             None => text,
-        }
-    }
-
-    /// The bytes without the ports of URLs, which differ from one run to the next.
-    pub fn without_ports<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
-        match regex::bytes::Regex::new(&format!(r":(?:{})(?-u:\b)", ports.join("|"))) {
-            Ok(ports) => ports.replace_all(bytes, &b":"[..]),
-            Err(_) => Cow::Borrowed(bytes),
         }
     }
 
