@@ -125,7 +125,8 @@ impl Words {
             (None, None) => None,
             _ => return None,
         };
-        (read.line >= 0).then_some(read)
+        // Each descriptor has one owner.
+        (read.line >= 0 && read.board != Some(read.line)).then_some(read)
     }
 }
 
@@ -150,7 +151,7 @@ fn prepare(words: &[OsString]) -> Result<(Line, ProgramCounts, usize), String> {
         .map(|number| number.and_then(|number| unsafe { descriptors::take(number) }));
     let line = Line::of_companion(line.ok_or_else(by_hand)?).ok_or_else(by_hand)?;
     let counts = counts(board, words.place).map_err(|error| format!("no counters: {error}"))?;
-    // Before the user changes: nothing can reach a process in between that may still be root.
+    // The server's signals have been blocked since the fork: from here on they do nothing.
     reset_in_companion().map_err(|error| format!("can't set signals: {error}"))?;
     give_up_root(words.root.as_deref(), words.identity.as_ref())
         .map_err(|failure| format!("AH{:05}: {failure}", failure.number))?;
@@ -210,9 +211,10 @@ mod tests {
 
     #[test]
     fn words_that_no_server_wrote_are_refused() {
-        let few: [&[&str]; 6] = [
+        let few: [&[&str]; 7] = [
             &[],
             &["line=-1"],
+            &["line=5", "board=5"],
             &["line=5", "user=0"],
             &["line=5", "user=0", "group=x"],
             &["line=5", "colour=red"],
