@@ -9,11 +9,9 @@ use server::core::{CoreDir, RangeLimit};
 use server::errors;
 use server::filter::{OutputFilter, Stage};
 use server::request::{Proxied, Request};
+use wire::Version;
 use wire::conditional::{Condition, Validators, if_range};
 use wire::range::{self, ByteRange, RangeLimits, Selection};
-
-/// The protocol version of HTTP/2 and later.
-const HTTP2: u16 = 2000;
 
 /// Attaches the filter if the client requests ranges, for any handler.
 #[inline]
@@ -31,7 +29,7 @@ pub async fn refuse_unsatisfiable(request: &mut Request) -> bool {
     if request.kept::<Unsatisfiable>().is_none() {
         return false;
     }
-    if request.head.protocol < HTTP2 {
+    if u32::from(request.head.protocol) < Version::HTTP_20.0 {
         request.response.err_headers_out.clear();
     }
     request.keep(errors::FailedInFilter);
