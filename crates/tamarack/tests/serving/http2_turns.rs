@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::http2::{
-    DATA, GET_BIG, Http2, PROTOCOLS, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, literal,
+    DATA, GET_BIG, HEADERS, Http2, PROTOCOLS, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, literal,
 };
 use crate::programs::{program, site};
 use crate::site::Site;
@@ -79,8 +79,12 @@ fn responses_share_the_connection() {
     for at in 0..requested {
         http2.request(at * 2 + 1, GET_BIG).unwrap();
     }
+    // Each has sent its head and waits for room before any gets some.
+    let mut heads = 0;
+    while heads < requested {
+        heads += u32::from(http2.frame().unwrap().kind == HEADERS);
+    }
     grant(&mut http2, requested as usize * BYTES);
-    // None begins before all are there.
     http2.send(&frame(SETTINGS, 0, 0, WINDOWS)).unwrap();
     let mut sent = vec![0; requested as usize];
     loop {
