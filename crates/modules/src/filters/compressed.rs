@@ -147,7 +147,7 @@ fn prepared<M: Coder>(
     let Ok(pack) = how.own.pack() else {
         // Its settings were checked when they were read; what is left is a lack of memory.
         request.depends.pure = false;
-        return Err(Body::Stream(Box::pin(super::rewritten::Failed)));
+        return Err(Body::failed());
     };
     let totals = Totals::default();
     request.keep(totals.clone());

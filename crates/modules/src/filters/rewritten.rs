@@ -115,15 +115,6 @@ pub(super) fn streamed<R: Rewrite>(rewrite: R, source: Pieces, out: Vec<u8>) -> 
     }))
 }
 
-/// A body that can't be made.
-pub(super) struct Failed;
-
-impl BodyStream for Failed {
-    fn poll_chunk(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
-        Poll::Ready(Some(Err(io::ErrorKind::OutOfMemory.into())))
-    }
-}
-
 /// A rewritten body whose length is not told.
 struct Whole {
     out: Vec<u8>,

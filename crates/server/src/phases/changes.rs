@@ -31,6 +31,14 @@ impl Request {
         self.leave(|left| left.of_main.push(change));
     }
 
+    /// Changes the request that made this subrequest, or this one if it is none.
+    pub fn change_asker(&mut self, change: Change) {
+        match self.main {
+            None => change(self),
+            Some(_) => self.change_parent(change),
+        }
+    }
+
     /// Changes the request that made this subrequest, when this has been looked up.
     pub fn change_parent(&mut self, change: Change) {
         self.leave(|left| left.of_parent.push(change));

@@ -82,6 +82,14 @@ fn name_of_type(request: &Request) -> Option<&[u8]> {
 }
 
 impl Request {
+    /// Whether the handler of files has made the response.
+    pub(crate) fn is_file_response(&self) -> bool {
+        match self.handler.as_deref() {
+            None | Some(DEFAULT | b"default-handler") => true,
+            Some(_) => self.handler_of_type && !self.has_handler_of_type(),
+        }
+    }
+
     /// Whether a module's handler is named like the media type: it runs if no other is named.
     pub fn has_handler_of_type(&self) -> bool {
         let Some(name) = name_of_type(self) else { return false };

@@ -80,7 +80,7 @@ async fn begin(name: &str, request: &mut Request) -> bool {
 }
 
 async fn fail(request: &mut Request, status: u16) -> bool {
-    Box::pin(errors::fail_in_filter(request, status)).await;
+    Box::pin(errors::fail_before_handler(request, status)).await;
     // Apache has sent the head of its own response when the filter fails.
     request.response.chunked = true;
     false

@@ -17,7 +17,7 @@ use server::request_body::{BodyError, BodySource};
 use super::Sed;
 use super::parser::Parser;
 use super::runner::Runner;
-use crate::filters::rewritten::{Failed, Passed, Piece, Pieces, Rewrite, streamed};
+use crate::filters::rewritten::{Passed, Piece, Pieces, Rewrite, streamed};
 
 /// The response's filter.
 pub(super) struct Filter {
@@ -114,7 +114,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
                 }
                 Some(Ok(Piece::Flush)) => Ok(()),
                 Some(Err(_)) => {
-                    request.response.body = Body::Stream(Box::pin(Failed));
+                    request.response.body = Body::failed();
                     filter.is_done = true;
                     return true;
                 }

@@ -26,9 +26,24 @@ use crate::request::body::Body;
 use crate::request::request_body::BodyIn;
 use crate::request::{LentSession, Proxied, Request};
 
-/// Makes `request` a response with `status` in place of one that a filter withholds.
+/// Makes `request` a response with `status` in place of one that a filter withholds. Of an error
+/// document, nothing is sent: the handler of files does not see that it failed (`default_handler`).
 pub async fn fail_in_filter(request: &mut Request, status: u16) {
+    if first_error(request).is_some() && request.is_file_response() {
+        request.response.body = Body::failed();
+        request.response.is_raw = true;
+        return;
+    }
+    fail_before_handler(request, status).await;
+}
+
+/// Makes `request` a response with `status` for a filter that fails before the handler runs, or
+/// whose failure the handler reports.
+pub async fn fail_before_handler(request: &mut Request, status: u16) {
     request.keep(FailedInFilter);
+    if let Some(first) = first_error(request) {
+        return recursive(request, first, status).await;
+    }
     // Whatever the handler has set belongs to the response that is withheld.
     request.response.status = 200;
     die(request, status).await;

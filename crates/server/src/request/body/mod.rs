@@ -65,7 +65,21 @@ pub enum Body {
     Stream(Pin<Box<dyn BodyStream>>),
 }
 
+/// A body that can't be made.
+struct Failed;
+
+impl BodyStream for Failed {
+    fn poll_chunk(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        Poll::Ready(Some(Err(io::ErrorKind::OutOfMemory.into())))
+    }
+}
+
 impl Body {
+    /// A body that can't be made: the connection ends without a response.
+    pub fn failed() -> Body {
+        Body::Stream(Box::pin(Failed))
+    }
+
     /// The length in bytes, if it is known before sending.
     pub fn length(&self) -> Option<u64> {
         match self {
