@@ -9,7 +9,7 @@ use crate::wsgi::{configuration, process, under_load};
 
 /// Some odd things.
 const ODD: &str = "
-import fcntl, gc, os, time
+import fcntl, gc, os, threading, time
 
 class Slow:
     'Needs a collection of garbage, and gives the lock up in it.'
@@ -36,6 +36,25 @@ def jam():
         os.write(number, (2 ** 64 - 2 - count).to_bytes(8, 'little'))
     os._exit(1)
 
+def read_by_threads(file):
+    'Reads with several threads at once, each in a way of its own; returns how much came.'
+    counts = []
+    def read(how):
+        count = 0
+        while True:
+            data = how()
+            if not data:
+                return counts.append(count)
+            count += len(data)
+    hows = [lambda: file.read(1000), lambda: file.readline(500), lambda: file.read(100000),
+            file.readline]
+    threads = [threading.Thread(target=read, args=(how,)) for how in hows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts)
+
 def application(environ, start_response):
     path = environ['PATH_INFO'].strip('/')
     fields = [('Content-Type', 'text/plain')]
@@ -57,6 +76,8 @@ def application(environ, start_response):
         file = environ['wsgi.input']
         out = repr([file.readline(3), file.read(2), file.readline(), file.read(0),
                     file.readline(0), file.readlines(1), file.read(1), file.read()])
+    elif path == 'threads':
+        out = '%d' % read_by_threads(environ['wsgi.input'])
     elif path == 'fields':
         fields += [('X-%d' % i, 'x' * 1000) for i in range(40)]
     elif path == 'field':
@@ -145,6 +166,19 @@ fn lines_and_pieces_may_be_mixed() {
     for path in ["/d/lines", "/e/lines"] {
         let answer = sent(&mut site.client(), &post(path, body.len(), ""), body);
         assert_eq!((answer.status, answer.text().as_str()), (200, expected), "{path}");
+    }
+}
+
+#[test]
+fn threads_that_read_at_once_lose_nothing() {
+    let site = site("wsgi-reading-threads", "threads=2", "");
+    let line = [vec![b'x'; 99], vec![b'\n']].concat();
+    let body = line.repeat(20_000);
+    for path in ["/d/threads", "/e/threads"] {
+        let mut client = site.client();
+        client.give_up_after(Duration::from_secs(30));
+        let answer = sent(&mut client, &post(path, body.len(), ""), &body);
+        assert_eq!((answer.status, answer.text().as_str()), (200, "2000000"), "{path}");
     }
 }
 

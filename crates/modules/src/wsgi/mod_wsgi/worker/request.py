@@ -21,6 +21,8 @@ class Input:
     def __init__(self, wire, has_body):
         self._wire = wire
         self._is_over = not has_body
+        # Applications may read with several threads.
+        self._lock = threading.Lock()
 
     def close(self):
         pass
@@ -60,7 +62,10 @@ class Input:
         return buffer[at:] if at else buffer
 
     def read(self, size=-1, /):
-        size = operator.index(size)
+        with self._lock:
+            return self._read(operator.index(size))
+
+    def _read(self, size):
         pieces = [self._rest()]
         count = len(pieces[0])
         while size < 0 or count < size:
@@ -76,7 +81,10 @@ class Input:
         return b''.join(pieces)
 
     def readline(self, size=-1, /):
-        size = operator.index(size)
+        with self._lock:
+            return self._readline(operator.index(size))
+
+    def _readline(self, size):
         pieces, count = [], 0
         while count != size:
             if self._at == len(self._buffer):
