@@ -4,6 +4,8 @@
 //! `blackbox` itself leaves out what "What is not compared" in tests/README.md lists, when it
 //! renders and compares responses.
 
+use std::str::RSplit;
+
 use blackbox::compare::{Rule, difference};
 use blackbox::http2;
 
@@ -18,7 +20,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 30] = [
+const WANTED: [Wanted; 29] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -163,16 +165,6 @@ const WANTED: [Wanted; 30] = [
             http2::is_on() && length(apache) == Some(0) && names(site, "", "reflector")
         },
     },
-    Wanted {
-        cites: "A 500 over HTTP/2 without the fields of `Header always` and of MultiViews",
-        applies: |site, _, apache, tamarack| {
-            http2::is_on()
-                && status(apache) == Some(500)
-                && status(tamarack) == Some(500)
-                && FAILING.iter().any(|name| names(site, name, ""))
-                && lack_fields_for_errors(site, apache, tamarack)
-        },
-    },
     Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
     Wanted {
         cites: "is longer than `KeptBodySize` or `LimitRequestBody` and mod_sed edits",
@@ -184,37 +176,6 @@ const WANTED: [Wanted; 30] = [
         },
     },
 ];
-
-/// Whether Apache's lines lack nothing but fields that `Header always` names or MultiViews sets.
-fn lack_fields_for_errors(site: &Site, apache: &[String], tamarack: &[String]) -> bool {
-    let of_views = names(site, "Options", "MultiViews");
-    let is_named = |line: &String| {
-        let field = line.strip_prefix("< ").and_then(|line| line.split_once(':'));
-        let Some((name, _)) = field else { return false };
-        let is = |word: &str| word.eq_ignore_ascii_case(name);
-        let mut is_named = of_views && NEGOTIATED.into_iter().any(is);
-        site.walk(&mut |node| {
-            let mut words = node.words.split_whitespace().map(|word| word.trim_matches('"'));
-            is_named |= node.name == "Header" && words.next() == Some("always") && words.any(is);
-        });
-        is_named
-    };
-    let [apache, tamarack] = [apache, tamarack].map(head);
-    apache.iter().all(|line| tamarack.contains(line))
-        && tamarack.iter().all(|line| apache.contains(line) || is_named(line))
-}
-
-/// The lines before the body: the pages of the servers differ.
-fn head(lines: &[String]) -> &[String] {
-    let end = lines.iter().position(|line| line == "<");
-    lines.get(..end.unwrap_or(lines.len())).unwrap_or_default()
-}
-
-/// Fields that mod_negotiation sets for errors, too.
-const NEGOTIATED: [&str; 4] = ["Content-Location", "Vary", "TCN", "Alternates"];
-
-/// What configures filters that fail in the middle of a response.
-const FAILING: [&str; 3] = ["Substitute", "OutputSed", "CharsetSourceEnc"];
 
 /// Whether a site has a directive of this name, or any, with these words in it.
 fn names(site: &Site, name: &str, words: &str) -> bool {
@@ -675,8 +636,7 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
         Content::Link(target) => has_owner(file) || is_of_other(target),
         _ => false,
     };
-    let mut links =
-        site.files.iter().filter(is_foreign).filter_map(|file| file.path.rsplit('/').next());
+    let mut links = site.files.iter().filter(is_foreign).map(|file| file.path.rsplit('/'));
     let target = String::from_utf8_lossy(&request.target);
     let path = target.split('?').next().unwrap_or_default();
     let mut parts: Vec<&str> = Vec::new();
@@ -687,7 +647,12 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
             _ => parts.push(part),
         }
     }
-    let is_named = |link: &str| parts.contains(&link);
+    // By its name and the one of its folder: others may have the same name.
+    let is_named = |mut link: RSplit<'_, char>| {
+        let is_part = |name: &str| parts.contains(&name);
+        link.next().is_some_and(is_part)
+            && link.next().is_none_or(|folder| folder == "htdocs" || is_part(folder))
+    };
     let has_links = links.clone().next().is_some();
     compares_owners && has_links && !links.any(is_named)
 }

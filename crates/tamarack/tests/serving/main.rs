@@ -48,6 +48,7 @@ mod http2_timeouts;
 mod http2_tunnels;
 mod http2_turns;
 mod http2_upgrade;
+mod http2_withheld;
 mod identity;
 mod idle;
 mod interrupted;

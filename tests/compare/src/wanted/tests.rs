@@ -1,4 +1,4 @@
-use super::{LIMITS, OF_META_FILES, WANTED, lack_fields_for_errors, rule_of_logs};
+use super::{LIMITS, OF_META_FILES, WANTED, rule_of_logs};
 use crate::neighbours::CITES;
 use crate::site::{Content, File, Node, Request, Site};
 use crate::skipped;
@@ -307,6 +307,24 @@ fn a_link_to_a_file_of_another_owner_is_one_of_others() {
 }
 
 #[test]
+fn a_link_is_named_with_its_folder() {
+    let link = |path: &str| File {
+        path: path.to_owned(),
+        content: Content::Link("b.html".to_owned()),
+        options: vec![("uid".to_owned(), "33".to_owned())],
+    };
+    let config = vec![Node::directive("Options", "+SymLinksIfOwnerMatch")];
+    let files = vec![link("htdocs/d/l.txt"), link("htdocs/d/sub/l")];
+    let site = Site { config, files, ..Site::default() };
+    let allows = |target: &str| {
+        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+        let request = Request { target: target.into(), ..Request::default() };
+        rule(&site, &request, &lines("200 OK"), &lines("404 Not Found")).is_some()
+    };
+    assert!(allows("/d/l") && !allows("/d/sub/l") && !allows("/d/l.txt"));
+}
+
+#[test]
 fn wildcards_of_folders_count_for_variants_that_are_not_named() {
     let differs = |section: &str, target: &str| {
         let config = vec![Node::section("Directory", section, Vec::new())];
@@ -488,23 +506,4 @@ fn every_rule_cites_a_line_that_is_there() {
     for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
         assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
     }
-}
-
-#[test]
-fn a_500_may_lack_the_fields_of_errors_alone() {
-    let mut site = Site::default();
-    site.config.push(Node::directive("Header", "always set X-Kept 1"));
-    site.config.push(Node::directive("Options", "+MultiViews"));
-    let lines = |more: &[&str]| {
-        let page = ["<", "body canned"];
-        let all = ["< HTTP/1.1 500 "].into_iter().chain(more.iter().copied()).chain(page);
-        all.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let lacks = |apache: &[&str], tamarack: &[&str]| {
-        lack_fields_for_errors(&site, &lines(apache), &lines(tamarack))
-    };
-    assert!(lacks(&[], &["< X-Kept: 1", "< Tcn: choice", "< Content-Location: a.en"]));
-    assert!(!lacks(&[], &["< X-Other: 1"]) && !lacks(&["< X-Kept: 1"], &[]));
-    let other = Site::default();
-    assert!(!lack_fields_for_errors(&other, &lines(&[]), &lines(&["< Tcn: choice"])));
 }

@@ -177,6 +177,10 @@ pub(super) async fn made(
 }
 
 async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::Result<()> {
+    if request.response.status == 0 {
+        // A number that HTTP/1 sends as 500 ends the stream without a response.
+        return Err(io::ErrorKind::InvalidData.into());
+    }
     let mut body = std::mem::take(&mut request.response.body);
     let mut text = empty_text(stream);
     if request.response.is_raw {

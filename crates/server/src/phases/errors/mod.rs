@@ -3,11 +3,13 @@
 //! Source: `ap_die_r`, `ap_send_error_response` (modules/http).
 
 mod page;
+mod withheld;
 
 pub use page::{
     EndsConnection, FailedAgain, FailedBody, FailedInFilter, NoStatus, RefusedInChunks,
     SuppressCharset, ends_connection, make_page, signature,
 };
+pub use withheld::{fail_before_handler, fail_in_filter};
 
 use std::borrow::Cow;
 
@@ -25,29 +27,6 @@ use crate::phases::redirect;
 use crate::request::body::Body;
 use crate::request::request_body::BodyIn;
 use crate::request::{LentSession, Proxied, Request};
-
-/// Makes `request` a response with `status` in place of one that a filter withholds. Of an error
-/// document, nothing is sent: the handler of files does not see that it failed (`default_handler`).
-pub async fn fail_in_filter(request: &mut Request, status: u16) {
-    if first_error(request).is_some() && request.is_file_response() {
-        request.response.body = Body::failed();
-        request.response.is_raw = true;
-        return;
-    }
-    fail_before_handler(request, status).await;
-}
-
-/// Makes `request` a response with `status` for a filter that fails before the handler runs, or
-/// whose failure the handler reports.
-pub async fn fail_before_handler(request: &mut Request, status: u16) {
-    request.keep(FailedInFilter);
-    if let Some(first) = first_error(request) {
-        return recursive(request, first, status).await;
-    }
-    // Whatever the handler has set belongs to the response that is withheld.
-    request.response.status = 200;
-    die(request, status).await;
-}
 
 /// Makes `request` a response with `status` in place of one that can't be sent. If that has a
 /// status of its own, two errors have occurred, for which there is no document (`ap_die`).
