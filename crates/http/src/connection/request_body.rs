@@ -21,6 +21,9 @@ use server::request_body::{BodyError, BodyIn, BodySource};
 /// Bytes of a body that are read at once.
 const PIECE_BYTES: usize = 16 * 1024;
 
+/// The same from a client that sends faster than this.
+const LONG_PIECE_BYTES: usize = 64 * 1024;
+
 /// Most bytes of an unread body that are read and discarded to keep the connection; beyond that it
 /// is closed.
 const DISCARD_LIMIT: u64 = 64 * 1024 * 1024;
@@ -30,6 +33,8 @@ pub(super) struct Pipe {
     /// `None` if the whole body is in `input`, as for `tamarack explain`.
     stream: Option<Stream>,
     input: Vec<u8>,
+    /// Bytes that are read at once.
+    piece_bytes: usize,
     state: State,
     taken: u64,
     /// The trailer fields, once the body is done.
@@ -93,6 +98,7 @@ pub(super) fn attach(
         began,
         stream,
         input: std::mem::take(&mut active.input),
+        piece_bytes: PIECE_BYTES,
         state,
         taken: 0,
         trailers: Table::new(),
@@ -265,7 +271,7 @@ impl Pipe {
                 if count == 0 {
                     return Ok(None);
                 }
-                let bytes: Vec<u8> = self.input.drain(..count).collect();
+                let bytes = cut(&mut self.input, count);
                 if let Some(dump) = &self.dump {
                     dump.body(*left, &bytes);
                 }
@@ -274,7 +280,7 @@ impl Pipe {
                 if *left == 0 {
                     self.state = State::Done;
                 }
-                Ok(Some(bytes.into()))
+                Ok(Some(bytes))
             }
             State::Chunked(decoder) => {
                 let before = self.input.len();
@@ -324,11 +330,15 @@ impl Pipe {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         };
         if self.input.capacity() - self.input.len() < 1024 {
-            self.input.reserve(PIECE_BYTES);
+            self.input.reserve(self.piece_bytes);
         }
         match ready!(stream.poll_read(cx, &mut self.input, self.deadline)) {
             Ok(0) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-            Ok(_) => {
+            Ok(count) => {
+                let is_fast = self.input.len() == self.input.capacity();
+                if is_fast || count < PIECE_BYTES {
+                    self.piece_bytes = if is_fast { LONG_PIECE_BYTES } else { PIECE_BYTES };
+                }
                 let received = usize::try_from(self.taken).unwrap_or(usize::MAX);
                 let next = stream.handle().deadline(self.timeout);
                 self.deadline = next.min(self.began.deadline(received));
@@ -337,6 +347,17 @@ impl Pipe {
             Err(error) => Poll::Ready(Err(error)),
         }
     }
+}
+
+/// The first bytes of the input, which are removed. A long piece is not copied: the next one gets a
+/// buffer of its own.
+fn cut(input: &mut Vec<u8>, count: usize) -> Bytes {
+    if count == input.len() && count >= input.capacity() / 4 && count >= PIECE_BYTES / 4 {
+        return std::mem::take(input).into();
+    }
+    let bytes = Bytes::copy_from_slice(input.get(..count).unwrap_or_default());
+    input.drain(..count);
+    bytes
 }
 
 /// The next piece of a chunked body; consumed bytes are removed from the input.
