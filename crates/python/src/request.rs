@@ -10,13 +10,16 @@ use wsgi::State;
 
 use crate::environ::Templates;
 use crate::held::{
-    Ref, bytes_of, called, locked, make, make_type, method, none, number, os_error, tuple, unlocked,
+    Ref, bytes_of, called, locked, make, make_type, method, none, os_error, tuple, unlocked,
 };
 use crate::response;
 use crate::ring::Shared;
 
 /// The type of requests.
 static KIND: AtomicPtr<py::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
+
+/// Bytes of a length.
+const LENGTH_BYTES: usize = 4;
 
 /// Texts of a head before the environ.
 const TEXTS: usize = 8;
@@ -172,14 +175,22 @@ impl Request {
         }
     }
 
+    /// The length that stands before a head or a piece; `None` if it does not come.
+    ///
+    /// # Safety
+    /// With the lock of Python.
+    unsafe fn length(&self) -> Option<usize> {
+        // SAFETY: as the caller promises.
+        let is_there = unsafe { self.fill(LENGTH_BYTES) };
+        let bytes = is_there.then(|| self.taken(LENGTH_BYTES))?;
+        bytes.try_into().ok().map(|bytes| u32::from_le_bytes(bytes) as usize)
+    }
+
     /// The head: its texts, the time, and the environ; None if the client has gone.
     unsafe fn head(&self) -> Option<Ref> {
         // SAFETY: with the lock of Python, as the caller promises.
         unsafe {
-            if !self.fill(4) {
-                return none();
-            }
-            let length = self.taken(4).try_into().map_or(0, u32::from_le_bytes) as usize;
+            let Some(length) = self.length() else { return none() };
             if !self.fill(length) {
                 return none();
             }
@@ -232,7 +243,7 @@ fn seconds(text: &[u8]) -> f64 {
 pub(crate) unsafe fn prepare() -> bool {
     let methods = vec![
         method(c"head", head),
-        method(c"read_exactly", read_exactly),
+        method(c"piece", piece),
         method(c"send", send),
         method(c"is_closed", is_closed),
         method(c"finish", finish),
@@ -264,25 +275,24 @@ unsafe extern "C" fn head(
     unsafe { called((this, args, count), c"head()", |request: &Request, []| request.head()) }
 }
 
-/// `read_exactly(buffer, count)`: at least `count` bytes, the first of which are in `buffer`; None
-/// at the end.
-unsafe extern "C" fn read_exactly(
+/// `piece()`: the next piece of the body; empty at its end, None if it is cut off.
+unsafe extern "C" fn piece(
     this: *mut py::PyObject,
     args: *mut *mut py::PyObject,
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    let usage = c"read_exactly(buffer, count)";
     // SAFETY: as above.
     unsafe {
-        called((this, args, count), usage, |request: &Request, [buffer, count]| {
-            let buffer = bytes_of(buffer)?;
-            let count = usize::try_from(number(count)?).unwrap_or(0);
-            if !request.fill(count.saturating_sub(buffer.len())) {
+        called((this, args, count), c"piece()", |request: &Request, []| {
+            let Some(length) = request.length() else { return none() };
+            if !request.fill(length) {
                 return none();
             }
-            let all = [buffer, &request.taken(usize::MAX)].concat();
-            let len = all.len().cast_signed();
-            Ref::own(py::PyBytes_FromStringAndSize(all.as_ptr().cast(), len))
+            let mut ends = locked(&request.ends);
+            let piece = ends.rest.get(..length).unwrap_or_default();
+            let bytes = py::PyBytes_FromStringAndSize(piece.as_ptr().cast(), length.cast_signed());
+            ends.rest.drain(..length);
+            Ref::own(bytes)
         })
     }
 }

@@ -1,7 +1,6 @@
 //! A request and its worker: the body goes out once it is wanted, frames come in.
 
 use std::io;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,15 +14,13 @@ use server::log::Level;
 use server::module::Module;
 use server::request::Request;
 use server::request_body::{BodyError, BodyIn};
-use wire::wsgi::{Event, FrameDecoder, ResponseHead, WsgiFault, piece_header};
+use wire::wsgi::{Event, FrameDecoder, ResponseHead, WsgiFault};
 
 use super::Wsgi;
 use super::counts::Counted;
 use super::link::Link;
 use super::runtime::Waits;
-
-/// The longest piece of a request's body in one frame.
-const PIECE_BYTES: usize = 1 << 20;
+use super::upload::Upload;
 
 /// Lines for the log before other requests have their turn.
 const LINES_MAX: usize = 64;
@@ -83,21 +80,6 @@ pub(super) enum Broken {
     Client(BodyError),
 }
 
-/// The body of a request on its way to the worker.
-struct Upload {
-    body: BodyIn,
-    /// False as long as the body is not wanted, and once all of it is sent.
-    is_active: bool,
-    /// The rest of the head, then pieces with their headers.
-    unsent: Bytes,
-    /// What follows [`Upload::unsent`].
-    piece: Bytes,
-    wants_body: bool,
-    /// The body is the connection's again.
-    is_gone: bool,
-    has_ended: bool,
-}
-
 /// Logs lines of a request that may be over.
 struct Logger {
     engine: Rc<Engine>,
@@ -127,15 +109,7 @@ impl Conversation {
                 connection: request.connection.clone(),
             },
             link,
-            upload: Upload {
-                body: BodyIn::default(),
-                is_active: !rest.is_empty(),
-                unsent: Bytes::copy_from_slice(rest),
-                piece: Bytes::new(),
-                wants_body: false,
-                is_gone: false,
-                has_ended: false,
-            },
+            upload: Upload::new(rest),
             decoder: FrameDecoder::new(head_bytes_max),
             received: Vec::new(),
             used: 0,
@@ -149,26 +123,17 @@ impl Conversation {
 
     /// Gives it the body of the request, which is sent once it is wanted.
     pub fn give_body(&mut self, body: BodyIn) {
-        self.upload.body = body;
-    }
-
-    /// Whether the request's body is still on its way.
-    pub fn is_sending(&self) -> bool {
-        self.upload.is_active
+        self.upload.give_body(body);
     }
 
     /// Whether the worker reads the request's body, or may begin to.
     pub fn may_read(&self) -> bool {
-        self.is_sending() || !self.upload.wants_body && !self.upload.body.is_empty()
+        self.upload.may_go_on()
     }
 
     /// The body, if nothing of it was asked for. From now on it can't be.
     pub fn take_body(&mut self) -> Option<BodyIn> {
-        if self.upload.wants_body {
-            return None;
-        }
-        self.upload.is_gone = true;
-        Some(std::mem::take(&mut self.upload.body))
+        self.upload.take_body()
     }
 
     /// What a daemon process's application has not read of the body, at the end of the response.
@@ -269,7 +234,7 @@ impl Conversation {
                         continue;
                     }
                     // A worker that waits for a slow client's body is not late.
-                    if self.is_sending() && self.upload.unsent.is_empty() {
+                    if self.upload.waits_for_client() {
                         self.deadline = None;
                         continue;
                     }
@@ -298,71 +263,18 @@ impl Conversation {
     }
 
     fn begin_upload(&mut self) {
-        if self.upload.is_gone {
-            return self.link.refuse_body();
+        if !self.upload.begin() {
+            self.link.refuse_body();
         }
-        (self.upload.wants_body, self.upload.is_active) = (true, true);
     }
 
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
-        let upload = &mut self.upload;
-        loop {
-            if !upload.is_active {
-                return Ok(());
-            }
-            if upload.unsent.is_empty() {
-                upload.unsent = std::mem::take(&mut upload.piece);
-            }
-            if !upload.unsent.is_empty() {
-                match self.link.poll_write(cx, &upload.unsent) {
-                    Poll::Ready(Ok(count)) => {
-                        let count = count.min(upload.unsent.len());
-                        upload.unsent = upload.unsent.slice(count..);
-                        self.deadline = None;
-                        continue;
-                    }
-                    // The worker has died or is done: what it has sent tells.
-                    Poll::Ready(Err(_)) => upload.is_active = false,
-                    Poll::Pending => {}
-                }
-                return Ok(());
-            }
-            if upload.has_ended || !upload.wants_body {
-                upload.is_active = false;
-                self.link.finish_writing();
-                return Ok(());
-            }
-            match pin!(upload.body.next()).poll(cx) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(None) => {
-                    upload.has_ended = true;
-                    upload.unsent = Bytes::copy_from_slice(&piece_header(0));
-                }
-                Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
-                Poll::Ready(Some(Ok(bytes))) => {
-                    debug_assert!(bytes.len() <= PIECE_BYTES);
-                    upload.unsent = Bytes::copy_from_slice(&piece_header(bytes.len()));
-                    upload.piece = bytes;
-                }
-                Poll::Ready(Some(Err(error))) => {
-                    upload.is_active = false;
-                    // As in Apache, the application gets an error when it reads on, but a daemon
-                    // process is not asked what it makes of a client that is too slow.
-                    let is_left_to_it = match error {
-                        BodyError::Io(_) => true,
-                        BodyError::Status(408) => self.waits.piece.is_none(),
-                        BodyError::Status(_) | BodyError::Chunks(_) | BodyError::TooLong(_) => {
-                            false
-                        }
-                    };
-                    if !is_left_to_it {
-                        return Err(Broken::Client(error));
-                    }
-                    self.link.refuse_body();
-                    return Ok(());
-                }
-            }
+        let (has_written, outcome) = self.upload.poll(&mut self.link, &self.waits, cx);
+        if has_written {
+            self.deadline = None;
+            self.link.tell_written();
         }
+        outcome
     }
 }
 

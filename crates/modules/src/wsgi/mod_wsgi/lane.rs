@@ -310,7 +310,8 @@ impl Slot {
         }
     }
 
-    /// Waits for room and writes as many bytes as fit.
+    /// Waits for room and writes as many bytes as fit, of which the worker learns by
+    /// [`Slot::tell_written`].
     ///
     /// Errors: `BrokenPipe` if the worker has gone, `InvalidData` if it is broken.
     pub fn poll_write(&mut self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -324,14 +325,16 @@ impl Slot {
                 // The worker may have made room before it could see that this loop waits.
                 0 if attempt == 0 => region.wait_for_room(self.number),
                 0 => {}
-                count => {
-                    region.nudge(self.number);
-                    return Poll::Ready(Ok(count));
-                }
+                count => return Poll::Ready(Ok(count)),
             }
         }
         self.wait(cx);
         Poll::Pending
+    }
+
+    /// Wakes a worker that waits for what was written: once for all of it, since it runs at once.
+    pub fn tell_written(&self) {
+        self.lane.region.nudge(self.number);
     }
 
     /// The worker must not take what it gets for a whole body.

@@ -65,7 +65,8 @@ impl Link {
         }
     }
 
-    /// Waits for room and writes as many bytes as fit.
+    /// Waits for room and writes as many bytes as fit. They may reach the worker only with
+    /// [`Link::tell_written`].
     ///
     /// Errors: the worker has gone.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -77,6 +78,13 @@ impl Link {
                 Poll::Ready(Ok(ready!(other.poll_write(cx, bytes, Deadline::NEVER))?))
             }
             Link::Slot(slot) => slot.poll_write(cx, bytes),
+        }
+    }
+
+    /// Nothing can be written now, or there is nothing more: the worker gets what was written.
+    pub fn tell_written(&self) {
+        if let Link::Slot(slot) = self {
+            slot.tell_written();
         }
     }
 

@@ -29,6 +29,7 @@ mod start;
 mod status_part;
 mod target;
 mod trusted;
+mod upload;
 mod words;
 
 use std::sync::Arc;

@@ -28,8 +28,8 @@ pub async fn fail_in_filter(request: &mut Request, status: u16) {
     fail_before_handler(request, status).await;
 }
 
-/// Makes `request` what a stream of HTTP/2 gets that has had no response: an error of the host's own
-/// configuration, without the fields so far (`h2_c2_process`).
+/// Makes `request` what a stream of HTTP/2 gets that has had no response: an error of the host's
+/// own configuration, without the fields so far (`h2_c2_process`).
 async fn respond_for_none(request: &mut Request) {
     while let Some(prev) = request.prev.take() {
         let mut failed = std::mem::replace(request, *prev);

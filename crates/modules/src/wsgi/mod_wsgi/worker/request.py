@@ -12,7 +12,6 @@ class Input:
     """wsgi.input: the body, which is asked for when it is read first."""
 
     _is_asked = False
-    _raw = b''
     # The current piece, and how much of it was read.
     _buffer = b''
     _at = 0
@@ -38,22 +37,18 @@ class Input:
             if not self._is_asked:
                 self._is_asked = True
                 self._wire.send([_WANTED])
-            data = self._wire.read_exactly(self._raw, 4)
-            size = int.from_bytes(data[:4], 'little') if data is not None else 0
-            if data is not None and size:
-                data = self._wire.read_exactly(data, 4 + size)
+            piece = self._wire.piece()
         except OSError as error:
             self._failure = error
             raise OSError('Apache/mod_wsgi request data read error: %s.' % error) from None
-        if data is None:
+        if piece is None:
             self._failure = True
             raise OSError('Apache/mod_wsgi request data read error: '
                           'Partial results are valid but processing is incomplete.')
         _touch()
-        self._raw = data[4 + size:]
-        if not size:
+        if not piece:
             self._is_over = True
-        return data[4:4 + size]
+        return piece
 
     def _rest(self):
         """What is left of the current piece."""
@@ -66,8 +61,8 @@ class Input:
             return self._read(operator.index(size))
 
     def _read(self, size):
-        pieces = [self._rest()]
-        count = len(pieces[0])
+        rest = self._rest()
+        pieces, count = [rest] if rest else [], len(rest)
         while size < 0 or count < size:
             piece = self._piece()
             if not piece:
@@ -78,7 +73,7 @@ class Input:
             # The last piece goes on.
             self._buffer, self._at = pieces[-1], len(pieces[-1]) - (count - size)
             pieces[-1] = self._buffer[:self._at]
-        return b''.join(pieces)
+        return pieces[0] if len(pieces) == 1 else b''.join(pieces)
 
     def readline(self, size=-1, /):
         with self._lock:

@@ -88,10 +88,11 @@ def _read_exactly(fd, buffer, count):
 class _Wire:
     """The socket of a request. Threads of the application may log while others respond."""
 
-    __slots__ = ('fd', 'lock')
+    __slots__ = ('fd', 'lock', 'rest')
 
     def __init__(self, fd):
         self.fd = fd
+        self.rest = b''
         self.lock = threading.Lock()
         if _SEND_TIMEOUT:
             with _socket.socket(fileno=os.dup(fd)) as other:
@@ -138,6 +139,17 @@ class _Wire:
         if self.fd is None:
             raise OSError('The request is over')
         return _read_exactly(self.fd, buffer, count)
+
+    def piece(self):
+        """The next piece of the body: empty at its end, None if it is cut off."""
+        data = self.read_exactly(self.rest, 4)
+        size = int.from_bytes(data[:4], 'little') if data is not None else 0
+        if size:
+            data = self.read_exactly(data, 4 + size)
+        if data is None:
+            return None
+        self.rest = data[4 + size:]
+        return data[4:4 + size]
 
     def is_closed(self, poller):
         """Whether the client has left a request that waited."""
@@ -187,8 +199,8 @@ class _SlotWire:
                 start, count = start + len(data), count - len(data)
         return True
 
-    def read_exactly(self, buffer, count):
-        return self.request.read_exactly(buffer, count)
+    def piece(self):
+        return self.request.piece()
 
     def is_closed(self, poller):
         return self.request.is_closed()
