@@ -32,7 +32,7 @@ fn fail(request: &mut Request, error: &BodyError) -> u16 {
 }
 
 async fn discard(request: &mut Request) -> Result<(), BodyError> {
-    if request.body_in.is_left() {
+    if request.body_in.is_left() || has_dropped(request) {
         return Ok(());
     }
     // Under the status of an error, a client that waits for `100 Continue` is not asked for its
@@ -45,6 +45,16 @@ async fn discard(request: &mut Request) -> Result<(), BodyError> {
         piece?;
     }
     Ok(())
+}
+
+/// Whether the connection ends because of the request's status, or that of one for whose error this
+/// is the document.
+fn has_dropped(request: &Request) -> bool {
+    let mut chain = std::iter::successors(Some(request), |request| request.prev.as_deref());
+    chain.any(|request| {
+        let drops = wire::status::drops_connection(request.response.status);
+        drops && request.kept::<errors::NoStatus>().is_none()
+    })
 }
 
 /// Reads what a handler that has printed its response left of the body, before the head is sent;
