@@ -215,17 +215,19 @@ impl Keeper {
     }
 
     /// A line of a request that comes back, as TRACE and logs have it, without what this server
-    /// alone was sent.
-    pub fn unsend(&self, line: String) -> String {
+    /// alone was sent; `mask` is what has been done to the line.
+    pub fn unsend(&self, line: String, mask: &dyn Fn(&str) -> String) -> String {
         let is_shown = |(filled, _): &&(String, String)| !filled.is_empty();
         self.sent.iter().filter(is_shown).fold(line, |line, (filled, mark)| {
-            let (mark, shown) = (format!("@{mark}@"), escape(filled.as_bytes()));
-            let line = line.replace(&shown, &mark);
+            let mark = format!("@{mark}@");
             // In a log, with quotes escaped; in a forensic log, with its own marks.
-            let logged = escape(filled.replace('\\', "\\\\").replace('"', "\\\"").as_bytes());
-            let line = line.replace(&logged, &mark);
+            let logged = filled.replace('\\', "\\\\").replace('"', "\\\"");
             let forensic = filled.replace('%', "%25").replace(':', "%3a").replace('|', "%7c");
-            line.replace(&escape(forensic.as_bytes()), &mark)
+            [filled, &logged, &forensic].into_iter().fold(line, |line, sent| {
+                let shown = escape(sent.as_bytes());
+                // Random letters may look like what is masked.
+                line.replace(&shown, &mark).replace(&mask(&shown), &mark)
+            })
         })
     }
 }
@@ -334,9 +336,19 @@ mod tests {
         keeper.learn(&answer(&[("Set-Cookie", "a=\"1\\2\"")]));
         keeper.fill(b"Cookie: @COOKIES 2@\r\n".to_vec());
         let line = "| Cookie: a=#1\\\\2\"\\r".to_owned();
-        assert_eq!(keeper.unsend(line), "| Cookie: @COOKIES 2@\\r");
+        assert_eq!(keeper.unsend(line, &str::to_owned), "| Cookie: @COOKIES 2@\\r");
         let mut keeper = Keeper::default();
         keeper.fill(b"Cookie: @COOKIES@\r\n".to_vec());
-        assert_eq!(keeper.unsend("| Cookie:\\r".to_owned()), "| Cookie:\\r");
+        assert_eq!(keeper.unsend("| Cookie:\\r".to_owned(), &str::to_owned), "| Cookie:\\r");
+    }
+
+    #[test]
+    fn what_was_sent_is_told_apart_behind_a_mask() {
+        let mut keeper = Keeper::default();
+        keeper.learn(&answer(&[("Set-Cookie", "a=1234/5")]));
+        keeper.fill(b"Cookie: @COOKIES@\r\n".to_vec());
+        let mask = |line: &str| line.replace("1234", "NUMBER");
+        let line = mask("+1|Cookie:a=1234/5|Range:1234");
+        assert_eq!(keeper.unsend(line, &mask), "+1|Cookie:@COOKIES@|Range:NUMBER");
     }
 }

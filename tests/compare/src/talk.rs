@@ -143,11 +143,7 @@ impl Talk<'_> {
                 std::thread::sleep(PAUSE);
             }
             let log = ErrorLogs::of(self.sides, self.seat);
-            // After a response that may differ, clients may have other credentials.
-            let are_alike = self.keepers.windows(2).all(|pair| match pair {
-                [one, other] => one.is_like(other),
-                _ => true,
-            });
+            let are_alike = self.are_alike();
             let (lines, was_unheard) = self.exchange_again(group);
             // One side may have the requests in its logs twice.
             is_repeated |= was_unheard;
@@ -191,6 +187,10 @@ impl Talk<'_> {
                 is_lost |= is_misframed(&apache);
                 verdict.exchanges.push(Exchange { apache, tamarack, ..Exchange::default() });
             }
+            if is_allowed {
+                // The connections may have counted different numbers of responses.
+                self.hang_up();
+            }
             // What the first does may hang on those that came with it.
             if let Some(last) = verdict.exchanges.last_mut() {
                 last.signature = found;
@@ -201,6 +201,14 @@ impl Talk<'_> {
         verdict.logs = if is_repeated { None } else { self.logs(case) };
         let has_all_lines = !is_repeated && verdict.logs.is_none();
         (verdict, has_all_lines)
+    }
+
+    /// Whether clients have the same credentials: after a response that may differ, they may not.
+    fn are_alike(&self) -> bool {
+        self.keepers.windows(2).all(|pair| match pair {
+            [one, other] => one.is_like(other),
+            _ => true,
+        })
     }
 
     /// Whether Apache has not responded in time, or has worked for too long on the site.
@@ -394,7 +402,7 @@ impl Talk<'_> {
                 let is_compared =
                     |line: &String| !is_end(line) && !allowed.iter().any(|of| line.contains(of));
                 let unsend = |line: String| match keepers.get(at) {
-                    Some(keeper) => keeper.unsend(line),
+                    Some(keeper) => keeper.unsend(line, &|line| renderer.mask(line)),
                     None => line,
                 };
                 let lines = lines.into_iter().map(|line| unsend(line.replace(&root, "@ROOT@")));
@@ -496,7 +504,10 @@ fn response(
     };
     keeper.learn(&answer);
     let lines = lines(request, &answer, renderer).into_iter();
-    let unsend = |line| if request.method == "TRACE" { keeper.unsend(line) } else { line };
+    let unsend = |line| match request.method == "TRACE" {
+        true => keeper.unsend(line, &|line| renderer.mask(line)),
+        false => line,
+    };
     let mut lines: Vec<String> = lines.map(|line| unsend(keeper.unfill(line))).collect();
     lines.extend(entries(&answer).map(|entry| format!("= entry {}", renderer.mask(&entry))));
     if !client.buffer.is_empty() && !is_more_asked {
