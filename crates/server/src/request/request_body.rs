@@ -27,6 +27,8 @@ pub struct BodyIn {
     expects_continue: bool,
     /// Whether a client that waited without a body has got `100 Continue`.
     is_continued: bool,
+    /// Whether a limit that was set after it had been read refuses it.
+    is_refused: bool,
     /// Whether what nothing needs of it is not read.
     is_left: bool,
     /// Whether an input filter may change its length.
@@ -230,6 +232,7 @@ impl BodyIn {
     pub fn set_limit(&mut self, limit: Option<u64>) {
         if self.kept().is_none() {
             (self.limit, self.outer, self.kept) = (limit, None, Kept::No);
+            self.is_refused = false;
         }
     }
 
@@ -241,12 +244,15 @@ impl BodyIn {
     /// Keeps what is read for the subrequests of this request, up to as many bytes: a filter in
     /// front of `LimitRequestBody`.
     pub fn keep(&mut self, bytes: u64, log: LogExcess) {
-        if self.kept().is_some() {
+        // The filter looks at the head before it reads, although others have read the body.
+        self.is_refused = self.source.is_none() && self.announced > Some(bytes);
+        if self.kept().is_some() && !self.is_refused {
             return;
         }
         self.outer = Some(Limit { bytes, log });
         self.kept = match self.source {
             Some(_) => Kept::Reads(Vec::new()),
+            None if self.is_refused => Kept::No,
             None => Kept::Whole(Bytes::new()),
         };
     }
@@ -289,7 +295,7 @@ impl BodyIn {
 
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
-        self.source.is_none()
+        self.source.is_none() && !self.is_refused
     }
 
     /// Wraps the body in an input filter.
@@ -317,10 +323,10 @@ impl BodyIn {
     }
 
     async fn read(&mut self) -> Option<Result<Bytes, BodyError>> {
-        if self.source.is_some()
+        if !self.is_empty()
             && let Some(excess) = self.announced_excess()
         {
-            self.source = None;
+            (self.source, self.is_refused) = (None, false);
             return Some(Err(BodyError::TooLong(excess)));
         }
         self.expects_continue = false;
