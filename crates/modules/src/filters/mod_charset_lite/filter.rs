@@ -34,7 +34,7 @@ impl Filter {
 
 impl OutputFilter for Filter {
     fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
-        comes || matches!(self.wanted, Wanted::Translation(_)) && is_translated(request)
+        comes || self.wanted != Wanted::Unchanged && is_translated(request)
     }
 
     fn begin<'r>(&'r mut self, request: &'r mut Request) -> Option<Beginning<'r>> {
@@ -42,10 +42,14 @@ impl OutputFilter for Filter {
             self.is_done = true;
             return None;
         }
-        let Wanted::Translation(translation) = self.wanted else {
-            self.is_done = true;
-            log_unchanged(request);
-            return None;
+        let translation = match self.wanted {
+            Wanted::Translation(translation) => translation,
+            Wanted::Unchanged => {
+                self.is_done = true;
+                log_unchanged(request);
+                return None;
+            }
+            Wanted::Same => return None,
         };
         request.response.unset_length();
         let length = request.response.body.length()?;
@@ -58,10 +62,14 @@ impl OutputFilter for Filter {
     }
 
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let Wanted::Translation(translation) = self.wanted else { return body };
         if self.is_done {
             return body;
         }
+        let Wanted::Translation(translation) = self.wanted else {
+            // The end comes by itself.
+            request.refuse_ranges();
+            return body;
+        };
         request.response.unset_length();
         let translate = Translate::new(translation);
         let body = body_of(translate, Bytes::new(), body, Vec::new());

@@ -5,6 +5,8 @@
 mod filter;
 mod rows;
 
+use std::rc::Rc;
+
 use server::directive::Row;
 use server::errorlog::Verbatim;
 use server::filter::{FilterDef, InputFilterDef, Stage};
@@ -12,6 +14,7 @@ use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
+use server::plan::Plan;
 use server::request::Request;
 use wire::method::Method;
 
@@ -35,7 +38,8 @@ impl Module for CharsetLite {
         });
         hooks.input_filter(InputFilterDef { name: "XLATEIN", make: filter::input });
         hooks.on(Phase::Fixups, Rank::MIDDLE, is_set, check).pure();
-        hooks.on(Phase::InsertFilter, Rank::REALLY_LAST, adds_filters, insert).pure();
+        let adds = |charset: Bound<'_, CharsetLite>| charset.dir.adds.or(true);
+        hooks.on(Phase::InsertFilter, Rank::REALLY_LAST, adds, insert).pure();
     }
 }
 
@@ -72,8 +76,17 @@ fn is_set(charset: Bound<'_, CharsetLite>) -> bool {
     names(charset.dir).is_some()
 }
 
-fn adds_filters(charset: Bound<'_, CharsetLite>) -> bool {
-    is_set(charset) && charset.dir.adds.or(true)
+/// The plan of a request at its fixups, which decide whether it is translated: a directory has that
+/// of its index afterwards.
+struct Checked(Rc<Plan>);
+
+/// The configuration at that time, if there was something to translate.
+fn checked(request: &Request) -> Option<&Dir> {
+    if request.main.is_some() {
+        return request.dir_of::<CharsetLite>();
+    }
+    let slot = request.engine.server.registry.slot_of::<CharsetLite>()?;
+    request.kept::<Checked>()?.0.dir.get::<Dir>(slot)
 }
 
 /// What is wanted of a response's filter.
@@ -83,6 +96,8 @@ pub(super) enum Wanted {
     Translation(Translation),
     /// To leave it as it is, since one of the character sets is unknown.
     Unchanged,
+    /// To translate it from a character set to the same: a directory's index has no other.
+    Same,
 }
 
 /// What the filter of a response is to do; `None` if there is nothing to translate.
@@ -90,7 +105,10 @@ fn wanted(request: &Request) -> Option<Wanted> {
     if is_translated_with_page(request) {
         return None;
     }
-    let (source, default) = names(request.dir_of::<CharsetLite>()?)?;
+    names(checked(request)?)?;
+    let Some((source, default)) = request.dir_of::<CharsetLite>().and_then(names) else {
+        return Some(Wanted::Same);
+    };
     match of_names(source, default) {
         Ok(translation) => Some(Wanted::Translation(translation)),
         Err(Fault::Unknown) => Some(Wanted::Unchanged),
@@ -139,7 +157,7 @@ fn of_names(source: &[u8], default: &[u8]) -> Result<Translation, Fault> {
 
 /// The translation that the configuration asks for.
 fn of_config(request: &Request) -> Option<Translation> {
-    let (source, default) = names(request.dir_of::<CharsetLite>()?)?;
+    let (source, default) = names(checked(request)?)?;
     of_names(source, default).ok()
 }
 
@@ -151,6 +169,9 @@ fn has_body(request: &Request) -> bool {
 /// Refuses a request whose content can't be translated. Source: `find_code_page`.
 fn check<'r>(charset: Bound<'r, CharsetLite>, request: &'r mut Request) -> Step<'r> {
     let Some((source, default)) = names(charset.dir) else { return Step::DECLINED };
+    if request.main.is_none() {
+        request.keep(Checked(request.plan.clone()));
+    }
     match of_names(source, default) {
         Ok(_) => return Step::DECLINED,
         // The content of a response stays as it is.
