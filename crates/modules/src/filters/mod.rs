@@ -19,7 +19,7 @@ pub mod mod_sed;
 pub mod mod_substitute;
 pub mod mod_xml2enc;
 pub mod mod_zstd;
-mod rewritten;
+pub(crate) mod rewritten;
 mod settings;
 
 use server::module::{ErasedModule, module};

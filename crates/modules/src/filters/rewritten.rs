@@ -42,7 +42,7 @@ pub(super) trait Rewrite: Send + Unpin + 'static {
 }
 
 /// How Apache's filter passes on what it makes of a body: other filters show that by lengths.
-pub(super) struct Passed {
+pub(crate) struct Passed {
     /// Bytes of all.
     pub length: u64,
     /// Bytes that come with the end, if what precedes them comes earlier.

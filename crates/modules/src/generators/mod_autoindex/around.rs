@@ -14,6 +14,7 @@ use server::subrequest;
 
 use super::DirConfig;
 use super::options::Flags;
+use crate::filters::rewritten::Passed;
 
 /// Most bytes of a text file around a listing.
 const TEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -22,8 +23,9 @@ const TEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Default)]
 pub struct Parts {
     parts: VecDeque<Body>,
-    /// Whether a subrequest wrote a part, so that the length is unknown.
-    pub is_open: bool,
+    /// The number of parts up to the last that a subrequest wrote, so that the length is unknown; 0
+    /// if none did.
+    open: usize,
 }
 
 impl Parts {
@@ -33,6 +35,22 @@ impl Parts {
         if !text.is_empty() {
             self.parts.push_back(Body::from(text));
         }
+    }
+
+    /// Whether the length is unknown.
+    pub fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// How Apache passes on the parts, if their lengths are known and it does so one by one.
+    pub fn passed(&self) -> Option<Passed> {
+        let lengths: Option<Vec<u64>> = self.parts.iter().map(Body::length).collect();
+        let lengths = lengths.filter(|_| self.is_open())?;
+        let (before, behind) = lengths.split_at_checked(self.open)?;
+        let (length, behind) = (lengths.iter().sum(), behind.iter().sum());
+        let with_end = Passed::whole(behind).last;
+        let last = if behind > 0 { with_end } else { before.last().copied().unwrap_or(0) };
+        Some(Passed { length, with_end, last, is_flushed: false })
     }
 
     /// Joins the parts into a body.
@@ -223,8 +241,8 @@ async fn run(sub: &mut Request, parts: &mut Parts) -> bool {
         return false;
     }
     server::filter::apply_all(sub).await;
-    parts.is_open = true;
     parts.parts.push_back(std::mem::take(&mut sub.response.body));
+    parts.open = parts.parts.len();
     true
 }
 

@@ -117,7 +117,10 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
     }
     parts.put(page.out);
     around::tail(config, request, wanted.flags, &mut parts).await;
-    request.response.chunked |= parts.is_open;
+    request.response.chunked |= parts.is_open();
+    if let Some(passed) = parts.passed() {
+        request.keep(passed);
+    }
     request.print(parts.into_body());
     Verdict::Ok
 }
