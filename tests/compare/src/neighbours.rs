@@ -6,13 +6,10 @@ use blackbox::compare::{Rule, difference};
 use crate::site::{Case, Node, Request, Site};
 use crate::skipped::htaccess;
 use crate::talk::NO_ANSWER;
-use crate::wanted::differ_in_folders_as_is;
+use crate::wanted::{OF_FOLDERS_AS_IS, differ_in_folders_as_is};
 
 /// The line that allows a difference because of the host that serves what names no host.
 const OF_DEFAULT: &str = "Asking for a client certificate within a connection";
-
-/// The line that allows a difference because of the handler of the default host's error document.
-const OF_FOLDERS_AS_IS: &str = "for a folder with the handler `send-as-is`";
 
 /// A request that can't be read belongs to the first host of the port, not to that of the
 /// handshake. If the first host wants a certificate, Apache asks for one before it serves its error

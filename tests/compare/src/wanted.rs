@@ -63,10 +63,7 @@ const WANTED: [Wanted; 29] = [
         cites: "A file whose **handler belongs to no active module** is a 500",
         applies: differ_in_handlers,
     },
-    Wanted {
-        cites: "for a folder with the handler `send-as-is`",
-        applies: differ_in_folders_as_is,
-    },
+    Wanted { cites: OF_FOLDERS_AS_IS, applies: differ_in_folders_as_is },
     Wanted {
         cites: "Letting a request pass by a RewriteRule with `F`, `G` or a status",
         applies: differ_in_status_zero,
@@ -189,6 +186,10 @@ fn names(site: &Site, name: &str, words: &str) -> bool {
 /// The line that allows another length, which may not be that of the body.
 pub const OF_REFLECTED_LENGTH: &str =
     "The `Content-Length` of a request as that of mod_reflector's response";
+
+/// The line that allows another end of such a folder, and what the error log says of it.
+pub const OF_FOLDERS_AS_IS: &str = "for a folder with the handler `send-as-is`";
+const REFUSED_AS_IS: &str = "AH01234:";
 
 /// The line that allows fewer messages in the error log.
 const OF_META_FILES: &str = "Looking up the meta file (`MetaFiles On`) of a request that";
@@ -326,9 +327,19 @@ pub fn differ_in_folders_as_is(
     apache: &[String],
     tamarack: &[String],
 ) -> bool {
-    let (mut names_handler, mut sets_type, mut is_filtered) = (false, false, false);
+    names(site, "", "send-as-is") && differ_as_folders(site, request, apache, tamarack)
+}
+
+/// The same, where the handler may also be in an `.htaccess` that was written in between.
+fn differ_as_folders(
+    site: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    let (mut sets_type, mut is_filtered, mut buffers) = (false, false, false);
     site.walk(&mut |node| {
-        names_handler |= node.words.contains("send-as-is");
+        buffers |= node.words.contains("BUFFER");
         let filters = ["DEFLATE", "BROTLI_COMPRESS", "DATA", "Sed", "SUBSTITUTE"];
         is_filtered |= filters.iter().any(|name| node.words.contains(name));
         sets_type |= match node.name.as_str() {
@@ -339,13 +350,19 @@ pub fn differ_in_folders_as_is(
     });
     let is_folder = "< Content-Type: httpd/unix-directory";
     let is_unheard = matches!(apache.first().map(String::as_str), None | Some("= no answer"));
+    // A folder may also be the document of an error, which keeps its status.
+    let is_document = request.method == "HEAD"
+        && status(apache).is_some_and(|status| status >= 400)
+        && status(apache) == status(tamarack)
+        && apache.iter().any(|line| line == is_folder);
     let is_begun = match apache.first() {
         None => true,
+        Some(_) if is_document => true,
         Some(_) if is_unheard => true,
         Some(line) => {
-            // Over HTTP/2, behind a filter, the response looks complete.
+            // Over HTTP/2, behind a filter, the response looks complete, as it does behind a buffer.
             let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "))
-                || http2::is_on() && is_filtered && length(apache) == Some(0);
+                || (http2::is_on() || buffers) && is_filtered && length(apache) == Some(0);
             let is_head = request.method == "HEAD";
             let has_type = apache.iter().any(|line| line.starts_with("< Content-Type: "));
             let is_shown = sets_type || !has_type || apache.iter().any(|line| line == is_folder);
@@ -361,14 +378,13 @@ pub fn differ_in_folders_as_is(
             }
         }
     };
-    // A folder may also be the document of an error, which keeps its status.
     let is_refused = match status(tamarack).or_else(|| status_of_page(tamarack)) {
         Some(403) => true,
         // Or leads to a URL, as a redirect.
-        Some(status) => is_unheard && (status >= 400 || status == 302),
+        Some(status) => is_document || is_unheard && (status >= 400 || status == 302),
         None => false,
     };
-    names_handler && is_begun && is_refused
+    is_begun && is_refused
 }
 
 /// A variant, or files of a listing, whose names a `<Directory>` section's last wildcard matches,
@@ -681,6 +697,10 @@ pub fn rule(
 ) -> Option<&'static str> {
     if let Some((_, cites)) = LIMITS.iter().find(|(message, _)| errors.contains(message)) {
         return Some(cites);
+    }
+    let is_folder = errors.contains(REFUSED_AS_IS);
+    if is_folder && differ_as_folders(site, request, apache, tamarack) {
+        return Some(OF_FOLDERS_AS_IS);
     }
     let wanted = WANTED.iter().find(|wanted| (wanted.applies)(site, request, apache, tamarack));
     wanted.map(|wanted| wanted.cites)

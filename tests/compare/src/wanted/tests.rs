@@ -29,6 +29,39 @@ fn a_rule_with_status_zero_may_end_a_request() {
 }
 
 #[test]
+fn a_folder_as_it_is_may_be_a_document_or_be_buffered() {
+    let folder = "< Content-Type: httpd/unix-directory";
+    let site = |words: &[&str]| {
+        let config = words.iter().map(|words| Node::directive("SetHandler", *words)).collect();
+        Site { config, ..Site::default() }
+    };
+    let lines = |status: &str, field: &str| {
+        [format!("< HTTP/1.1 {status}"), field.to_owned(), "<".to_owned()]
+    };
+    let request = |method: &str| Request { method: method.to_owned(), ..Request::default() };
+    let page = lines("404 Not Found", "< Content-Type: text/html; charset=iso-8859-1");
+    let document = |method: &str, field: &str| {
+        let apache = lines("404 Not Found", field);
+        rule(&site(&["send-as-is"]), &request(method), &apache, &page).is_some()
+    };
+    assert!(document("HEAD", folder) && !document("GET", folder));
+    assert!(!document("HEAD", "< Content-Type: text/html"));
+    let denied = lines("403 Forbidden", "< Content-Length: 168");
+    let buffered = |filters: &str, length: &str| {
+        let apache = lines("200 OK", length);
+        rule(&site(&["send-as-is", filters]), &request("GET"), &apache, &denied).is_some()
+    };
+    assert!(buffered("BUFFER;SUBSTITUTE", "< Content-Length: 0"));
+    assert!(!buffered("SUBSTITUTE", "< Content-Length: 0"));
+    assert!(!buffered("BUFFER;SUBSTITUTE", "< Content-Length: 1"));
+    let failed = lines("500 Internal Server Error", "< Connection: close");
+    let changed = |errors: &str| {
+        super::rule(&site(&["x;Sed"]), &request("GET"), &failed, &denied, errors).is_some()
+    };
+    assert!(changed("[asis:error] AH01234: file permissions deny") && !changed(""));
+}
+
+#[test]
 fn a_field_that_may_not_be_sent_has_a_page() {
     let lines = |length: &str| {
         let status = "< HTTP/1.1 500 Internal Server Error".to_owned();
