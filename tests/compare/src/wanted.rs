@@ -360,7 +360,7 @@ fn differ_as_folders(
         Some(_) if is_document => true,
         Some(_) if is_unheard => true,
         Some(line) => {
-            // Over HTTP/2, behind a filter, the response looks complete, as it does behind a buffer.
+            // Over HTTP/2, behind a filter, and behind a buffer the response looks complete.
             let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "))
                 || (http2::is_on() || buffers) && is_filtered && length(apache) == Some(0);
             let is_head = request.method == "HEAD";
