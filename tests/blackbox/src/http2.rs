@@ -52,6 +52,21 @@ pub fn differing(tests: &Path) -> Result<Vec<String>, String> {
     lines.map(name).collect()
 }
 
+/// Leaves out what differs: files by name, connections by `name (title)`.
+pub fn leave_out(files: &mut Vec<TestFile>, differing: &[String]) {
+    files.retain_mut(|file| {
+        let TestFile { name, items, .. } = file;
+        items.retain(|item| match item {
+            Item::Connection(connection) => {
+                let title = &connection.title;
+                !differing.iter().any(|other| *other == format!("{name} ({title})"))
+            }
+            _ => true,
+        });
+        !differing.contains(name)
+    });
+}
+
 /// Leaves what HTTP/2 can express of a file; false if that is nothing.
 pub fn reduce(file: &mut TestFile) -> bool {
     let is_prefork = |module: &String| module == "mpm_prefork";
