@@ -44,6 +44,21 @@ const LAST_BYTES: u64 = 4;
 /// Apache removes a `Content-Length` from here on.
 const LENGTH_LIMIT: u64 = i32::MAX as u64;
 
+/// What comes with the end of a body of this length, and the last piece of that, bytes in base64:
+/// what is not a multiple of three bytes, or what came behind the rest before.
+fn ends(request: &Request, length: u64) -> (u64, u64) {
+    if !length.is_multiple_of(3) {
+        return (LAST_BYTES, LAST_BYTES);
+    }
+    let behind = Passed::of(request, length).map_or(0, |passed| passed.with_end);
+    match length.saturating_sub(behind) {
+        before if behind > 0 && before > 0 => {
+            ((length / 3 - before / 3) * 4, (behind / 3 * 4).max(LAST_BYTES))
+        }
+        _ => (0, 0),
+    }
+}
+
 impl OutputFilter for Filter {
     fn parts_refusal(&self, request: &mut Request, comes: bool) -> bool {
         comes && !request.is_initial()
@@ -79,15 +94,13 @@ impl OutputFilter for Filter {
         if let Some(length) = length {
             request.response.headers_out.set(b"Content-Length", length.to_string().as_bytes());
         }
-        let open = body.length().map_or(0, |length| length % 3);
+        let (with_end, last) = body.length().map_or((0, 0), |length| ends(request, length));
         let (head, rest) = body.split_head();
         let body = body_of(Encode::default(), head, rest, start);
         request.response.chunked = length.is_none();
         request.response.end = BodyEnd::Apart;
         request.refuse_ranges();
-        if let (Some(length), true) = (body.length(), open > 0) {
-            // What is not a multiple of three bytes comes with the end.
-            let (with_end, last) = (LAST_BYTES, LAST_BYTES);
+        if let (Some(length), true) = (body.length(), with_end > 0) {
             request.keep(Passed { length, with_end, last, is_flushed: false });
         }
         match length {
