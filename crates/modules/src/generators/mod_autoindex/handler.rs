@@ -9,7 +9,7 @@ use server::body::Body;
 use server::core::{EtagParts, OptionFlags};
 use server::discard::discard_body;
 use server::errorlog::Verbatim;
-use server::etag;
+use server::etag::{self, VariantsTag};
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::{Announced, Request};
@@ -166,6 +166,10 @@ fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
         if tag.is_empty() && parts.has(EtagParts::DIGEST) {
             // A folder has no digest: none of the parts is left.
             tag = b"\"\"".to_vec();
+        }
+        // It may be the document of a request that had variants.
+        if let Some(list) = request.kept::<VariantsTag>().filter(|_| !tag.is_empty()) {
+            tag = etag::with_variants(&tag, list);
         }
         etag::tell(request, Some(tag).filter(|tag| !tag.is_empty()));
     }
