@@ -14,7 +14,7 @@ use crate::byterange;
 use crate::cache::response::{
     CachedResponse, Content, Fill, IN_MEMORY_BYTES, MADE_BYTES, MADE_FROM_BYTES,
 };
-use crate::respond;
+use crate::{persistence, respond};
 use server::body::{Body, BodyStream, Chunk};
 use server::errors;
 use server::explain::{Event, Kind};
@@ -86,7 +86,8 @@ pub(super) async fn conclude(
     }
     byterange::attach(request);
     filter::apply_all(request).await;
-    if byterange::refuse_unsatisfiable(request).await {
+    let is_refused = byterange::refuse_unsatisfiable(request).await;
+    if is_refused && persistence::may_keep_alive(request, connection.responses, false) {
         // Apache has made the decision for the response that was not sent, and counts both.
         connection.responses += 1;
         connection.info.keepalives.set(connection.responses);
