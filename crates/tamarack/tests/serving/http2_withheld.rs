@@ -77,6 +77,19 @@ fn a_filter_that_fails_leaves_an_error_of_the_host() {
 }
 
 #[test]
+fn a_document_of_the_host_that_fails_too_ends_the_stream() {
+    let mut site = Site::new("h2-withheld-document");
+    std::fs::create_dir(site.path("htdocs/section")).unwrap();
+    std::fs::write(site.path("htdocs/section/bad.txt"), b"x\xff").unwrap();
+    let document = CONFIGURATION.replace("500 \"of the host\"", "500 /section/bad.txt");
+    site.configure(&format!("{PROTOCOLS}{document}"));
+    site.start();
+    for path in ["/section/bad.txt", "/forbidden"] {
+        assert_eq!(fields(&site, path), None, "{path}");
+    }
+}
+
+#[test]
 fn a_status_that_is_none_ends_the_stream() {
     let mut site = Site::new("h2-no-status");
     site.configure(&format!("{PROTOCOLS}{CONFIGURATION}"));

@@ -21,11 +21,14 @@ pub async fn fail_in_filter(request: &mut Request, status: u16) {
         return respond_for_none(request).await;
     }
     if first_error(request).is_some() && request.is_file_response() {
-        request.response.body = Body::failed();
-        request.response.is_raw = true;
-        return;
+        return send_nothing(request);
     }
     fail_before_handler(request, status).await;
+}
+
+fn send_nothing(request: &mut Request) {
+    request.response.body = Body::failed();
+    request.response.is_raw = true;
 }
 
 /// Makes `request` what a stream of HTTP/2 gets that has had no response: an error of the host's
@@ -36,11 +39,19 @@ async fn respond_for_none(request: &mut Request) {
         request.depends.trace = failed.depends.trace.take();
     }
     request.depends.pure = false;
+    if request.kept::<HadNone>().is_some() {
+        // The document of that error has failed, too.
+        return send_nothing(request);
+    }
+    request.keep(HadNone);
     walk::back_to_host(request);
     request.response.err_headers_out.clear();
     request.response.status = 200;
     die(request, 500).await;
 }
+
+/// Marks a request of HTTP/2 that has had no response.
+struct HadNone;
 
 /// Makes `request` a response with `status` for a filter that fails before the handler runs, or
 /// whose failure the handler reports.
