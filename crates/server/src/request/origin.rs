@@ -61,10 +61,6 @@ pub struct LookupSession(pub LentSession);
 /// A login that counts for subrequests and internal redirects as well.
 pub struct SharedLogin(pub Rc<dyn Any>);
 
-/// The field with credentials as the request was received, for all requests that come of it.
-#[derive(Clone)]
-pub struct SentCredentials(pub Rc<[u8]>);
-
 /// The depth of internal redirects and subrequests (`LimitInternalRecursion`).
 #[derive(Clone, Debug, Default)]
 pub struct Depth {

@@ -1,13 +1,10 @@
 //! The header field of a 401. Source: `note_digest_auth_failure`.
 
-use std::rc::Rc;
-
-use server::hooks::{Bound, Step};
-use server::request::{Proxied, Request, SentCredentials};
+use server::request::{Proxied, Request};
 
 use super::clients::{self, Client};
 use super::field::{Sent, read};
-use super::{AuthDigest, Own, nonce, own};
+use super::{Own, nonce, own};
 use crate::aaa::mod_auth_basic::is_forward;
 use crate::aaa::mod_authn_core::realm;
 
@@ -36,7 +33,7 @@ impl Opaque {
 /// Asks for a login, for other modules.
 pub(super) fn ask_again(request: &mut Request) {
     let own = own(request);
-    let opaque = match sent(request) {
+    let opaque = match request.head.headers_in.get(name_of_sent(request)).map(read) {
         Some(Sent::Whole(sent)) => Opaque::of(sent.opaque.as_deref()),
         Some(Sent::Incomplete { has_opaque: true }) => Opaque::Lost,
         _ => Opaque::New,
@@ -44,23 +41,9 @@ pub(super) fn ask_again(request: &mut Request) {
     ask(request, &own, opaque, false);
 }
 
-/// Keeps what the client has sent, before other modules change its field.
-///
-/// Source: `parse_hdr_and_update_nc`.
-pub(super) fn keep_sent<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Request) -> Step<'r> {
-    let name: &[u8] = if is_forward(request) { b"Proxy-Authorization" } else { b"Authorization" };
-    if request.is_initial()
-        && let Some(field) = request.head.headers_in.get(name)
-    {
-        let sent = SentCredentials(Rc::from(field));
-        request.keep(sent);
-    }
-    Step::DECLINED
-}
-
-/// What the client has sent.
-pub(super) fn sent(request: &Request) -> Option<Sent> {
-    request.kept::<SentCredentials>().map(|SentCredentials(field)| read(field))
+/// The name of the field with credentials.
+pub(super) fn name_of_sent(request: &Request) -> &'static [u8] {
+    if is_forward(request) { b"Proxy-Authorization" } else { b"Authorization" }
 }
 
 /// Asks for a login. `is_stale` tells the client that its password was right.

@@ -32,7 +32,6 @@ impl Module for AuthDigest {
 
     fn hooks(hooks: &mut Hooks<'_, AuthDigest>) {
         hooks.provider(CHALLENGE, "Digest", Challenge(challenge::ask_again));
-        hooks.on(Phase::PostReadRequest, Rank::MIDDLE, always, challenge::keep_sent).pure();
         hooks.on(Phase::CheckUserId, Rank::MIDDLE, always, check::authenticate);
         // Of users alone, whose login is not pure.
         hooks.on(Phase::Fixups, Rank::MIDDLE, always, check::add_info).pure();
