@@ -39,9 +39,6 @@ impl Module for Session {
         hooks.on(Phase::Fixups, Rank::MIDDLE, is_on, fixups);
         hooks.on(Phase::InsertFilter, Rank::MIDDLE, is_on, insert);
         hooks.on(Phase::InsertErrorFilter, Rank::MIDDLE, is_on, insert);
-        // Where sessions are off, they may be on for an error document that failed.
-        let is_off = |session: Bound<'_, Session>| !is_on(session);
-        hooks.on(Phase::InsertErrorFilter, Rank::MIDDLE, is_off, insert_for_failed).pure();
     }
 }
 
@@ -199,10 +196,6 @@ fn fixups<'r>(session: Bound<'r, Session>, request: &'r mut Request) -> Step<'r>
         }
         Verdict::Ok
     }))
-}
-
-fn insert_for_failed<'r>(session: Bound<'r, Session>, request: &'r mut Request) -> Step<'r> {
-    if request.failed.is_some() { insert(session, request) } else { Step::OK }
 }
 
 fn insert<'r>(_: Bound<'r, Session>, request: &'r mut Request) -> Step<'r> {
