@@ -21,6 +21,8 @@ use crate::reactor::LoopState;
 const COARSE_FROM_MS: u64 = 1000;
 /// The resolution of far deadlines, so that many of them share one wake-up.
 const COARSE_STEP_MS: u64 = 50;
+/// Slots for which room is made at least.
+const SLOTS_MIN: usize = 64;
 /// The longest sleep of the loop's timer; if nothing is due then, it sleeps again.
 const SLEEP_MAX_MS: u64 = 3_600_000;
 
@@ -92,6 +94,7 @@ impl Timers {
         if let Some(id) = queue.free.pop() {
             return SlotId(id);
         }
+        queue.make_slots();
         queue.slots.push(Slot { deadline: u64::MAX, scheduled: u64::MAX, waker: None });
         SlotId(u32::try_from(queue.slots.len() - 1).unwrap_or(u32::MAX))
     }
@@ -200,6 +203,14 @@ impl Queue {
                 let deadline = slot.deadline;
                 self.schedule(id, deadline, now_ms);
             }
+        }
+    }
+
+    /// Makes room for another slot, for a quarter more of them where there is none: twice as many
+    /// would cost each of many idle connections the room of another.
+    fn make_slots(&mut self) {
+        if self.slots.len() == self.slots.capacity() {
+            self.slots.reserve_exact((self.slots.len() / 4).max(SLOTS_MIN));
         }
     }
 
