@@ -289,7 +289,8 @@ unsafe extern "C" fn piece(
                 return none();
             }
             let mut ends = locked(&request.ends);
-            let piece = ends.rest.get(..length).unwrap_or_default();
+            // Another thread may have taken it.
+            let Some(piece) = ends.rest.get(..length) else { return none() };
             let bytes = py::PyBytes_FromStringAndSize(piece.as_ptr().cast(), length.cast_signed());
             ends.rest.drain(..length);
             Ref::own(bytes)
