@@ -349,10 +349,10 @@ impl Pipe {
     }
 }
 
-/// The first bytes of the input, which are removed. A long piece is not copied: the next one gets a
-/// buffer of its own.
+/// The first bytes of the input, which are removed. A long piece that fills at least half of its
+/// buffer is not copied: the next one gets a buffer of its own.
 fn cut(input: &mut Vec<u8>, count: usize) -> Bytes {
-    if count == input.len() && count >= input.capacity() / 4 && count >= PIECE_BYTES / 4 {
+    if count == input.len() && count >= input.capacity() / 2 && count >= PIECE_BYTES / 2 {
         return std::mem::take(input).into();
     }
     let bytes = Bytes::copy_from_slice(input.get(..count).unwrap_or_default());
