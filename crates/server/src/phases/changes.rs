@@ -31,16 +31,12 @@ impl Request {
         self.leave(|left| left.of_main.push(change));
     }
 
-    /// Changes the request that made this subrequest, or this one if it is none.
-    pub fn change_asker(&mut self, change: Change) {
-        match self.main {
-            None => change(self),
-            Some(_) => self.change_parent(change),
-        }
-    }
-
-    /// Changes the request that made this subrequest, when this has been looked up.
+    /// Changes the request that made this subrequest: at once if this is none, otherwise when the
+    /// subrequest has been looked up.
     pub fn change_parent(&mut self, change: Change) {
+        if self.main.is_none() {
+            return change(self);
+        }
         self.leave(|left| left.of_parent.push(change));
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn negotiate(
         alternates::set_fields(request, &terms, &variants.all, false);
         // The page of an index file is the folder's (`store_variant_list`).
         let list = alternates::list(&variants.all);
-        request.change_asker(Box::new(move |asker| asker.notes.set(b"variant-list", &list)));
+        request.change_parent(Box::new(move |parent| parent.notes.set(b"variant-list", &list)));
         if terms.transparent && terms.understood {
             return Err(300);
         }
