@@ -51,10 +51,7 @@ async fn discard(request: &mut Request) -> Result<(), BodyError> {
 /// is the document.
 fn has_dropped(request: &Request) -> bool {
     let mut chain = std::iter::successors(Some(request), |request| request.prev.as_deref());
-    chain.any(|request| {
-        let drops = wire::status::drops_connection(request.response.status);
-        drops && request.kept::<errors::NoStatus>().is_none()
-    })
+    chain.any(errors::drops_connection)
 }
 
 /// Reads what a handler that has printed its response left of the body, before the head is sent;

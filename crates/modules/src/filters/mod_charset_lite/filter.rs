@@ -105,7 +105,7 @@ async fn begin(filter: &mut Filter, translation: Translation, request: &mut Requ
     if done.is_err() {
         let message = format_args!("xlate filter - an input character was invalid");
         request.log::<CharsetLite>(Level::Error, 2194, message);
-        Box::pin(errors::fail_in_filter(request, 500)).await;
+        Box::pin(errors::fail_in_filter(request)).await;
         return false;
     }
     filter.is_done = true;

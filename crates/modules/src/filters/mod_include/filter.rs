@@ -64,7 +64,7 @@ impl OutputFilter for Filter {
                          parsed, and not sent"
                     );
                     request.log::<Include>(Level::Error, Message::PageTooLong.number(), text);
-                    Box::pin(errors::fail_in_filter(request, 500)).await;
+                    Box::pin(errors::fail_in_filter(request)).await;
                     false
                 }
             }

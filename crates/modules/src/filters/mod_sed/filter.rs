@@ -85,7 +85,7 @@ fn log(request: &Request, message: &str) {
 /// returns false if the response has become an error.
 async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     let Some(mut runner) = start(request, &filter.script) else {
-        Box::pin(errors::fail_in_filter(request, 500)).await;
+        Box::pin(errors::fail_in_filter(request)).await;
         return false;
     };
     if request.response.body.length().is_none() {
@@ -129,7 +129,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
         }
         if let Err(error) = done {
             log(request, &error.to_string());
-            Box::pin(errors::fail_in_filter(request, 500)).await;
+            Box::pin(errors::fail_in_filter(request)).await;
             return false;
         }
     }

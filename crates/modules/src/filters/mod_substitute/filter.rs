@@ -96,7 +96,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
             let uri = request.resource.uri.clone();
             let uri = Verbatim::new(&uri);
             request.log::<Substitute>(Level::Error, 1328, format_args!("Line too long, URI {uri}"));
-            Box::pin(errors::fail_in_filter(request, 500)).await;
+            Box::pin(errors::fail_in_filter(request)).await;
             false
         }
     }

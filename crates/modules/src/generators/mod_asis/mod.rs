@@ -9,6 +9,7 @@ use messages::Message;
 use server::body::Body;
 use server::discard::discard_body;
 use server::errorlog::Verbatim;
+use server::errors::ReportsFilters;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::module::Module;
@@ -78,6 +79,7 @@ async fn respond(request: &mut Request) -> Verdict {
         // Nothing is sent before the handler is over (`ap_finalize_request_protocol`).
         return discard_body(request).await.map_or_else(Verdict::Status, |()| Verdict::Ok);
     }
+    request.keep(ReportsFilters);
     request.response.body = document.body(start);
     Verdict::Ok
 }

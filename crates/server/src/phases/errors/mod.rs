@@ -5,11 +5,12 @@
 mod page;
 mod withheld;
 
+pub(crate) use page::drops_connection;
 pub use page::{
     EndsConnection, FailedAgain, FailedBody, FailedInFilter, NoStatus, RefusedInChunks,
     SuppressCharset, ends_connection, make_page, signature,
 };
-pub use withheld::{fail_before_handler, fail_in_filter};
+pub use withheld::{ReportsFilters, fail_before_handler, fail_in_filter};
 
 use std::borrow::Cow;
 

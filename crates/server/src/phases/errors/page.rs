@@ -71,8 +71,13 @@ pub struct NoStatus;
 /// Whether the connection ends after the response for a reason known before its fields are.
 #[inline]
 pub fn ends_connection(request: &Request) -> bool {
+    drops_connection(request) || request.kept::<EndsConnection>().is_some()
+}
+
+/// Whether the status ends the connection.
+#[inline]
+pub(crate) fn drops_connection(request: &Request) -> bool {
     wire::status::drops_connection(request.response.status) && request.kept::<NoStatus>().is_none()
-        || request.kept::<EndsConnection>().is_some()
 }
 
 /// Marks a response that gets no charset (`suppress-error-charset`).

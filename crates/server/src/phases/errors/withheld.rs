@@ -7,15 +7,18 @@ use crate::phases::walk;
 use crate::request::Request;
 use crate::request::body::Body;
 
-/// The handler that reports a filter's failure as an error of its own.
-const REPORTS: &[u8] = b"send-as-is";
+/// The status in place of a response that is withheld.
+const STATUS: u16 = 500;
 
-/// Makes `request` a response with `status` in place of one that a filter withholds. Of an error
-/// document, nothing is sent: the handler of files does not see that it failed (`default_handler`).
-/// Over HTTP/2, its errors are never sent by the request that failed.
-pub async fn fail_in_filter(request: &mut Request, status: u16) {
-    if request.handler.as_deref() == Some(REPORTS) {
-        return fail_before_handler(request, status).await;
+/// Marks a response whose handler reports a filter's failure as an error of its own.
+pub struct ReportsFilters;
+
+/// Makes `request` a 500 in place of a response that a filter withholds. Of an error document,
+/// nothing is sent: the handler of files does not see that it failed (`default_handler`). Over
+/// HTTP/2, the 500 is never that of the request which failed.
+pub async fn fail_in_filter(request: &mut Request) {
+    if request.kept::<ReportsFilters>().is_some() {
+        return fail_before_handler(request, STATUS).await;
     }
     if u32::from(request.head.protocol) >= Version::HTTP_20.0 {
         return respond_for_none(request).await;
@@ -23,7 +26,7 @@ pub async fn fail_in_filter(request: &mut Request, status: u16) {
     if first_error(request).is_some() && request.is_file_response() {
         return send_nothing(request);
     }
-    fail_before_handler(request, status).await;
+    fail_before_handler(request, STATUS).await;
 }
 
 fn send_nothing(request: &mut Request) {
@@ -47,7 +50,7 @@ async fn respond_for_none(request: &mut Request) {
     walk::back_to_host(request);
     request.response.err_headers_out.clear();
     request.response.status = 200;
-    die(request, 500).await;
+    die(request, STATUS).await;
 }
 
 /// Marks a request of HTTP/2 that has had no response.
