@@ -13,7 +13,7 @@ use server::core::EtagParts;
 use server::digest::{self, Digests, Wanted};
 use server::discard::discard_body;
 use server::errorlog::Verbatim;
-use server::etag::{self, CodedTag, VariantsTag};
+use server::etag::{self, CodedTag};
 use server::filter::Stage;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
@@ -221,10 +221,7 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     } else {
         Some(etag::of_file(&info, parts, request.time_us)).filter(|tag| !tag.is_empty())
     };
-    let tag = match (tag, request.kept::<VariantsTag>()) {
-        (Some(tag), Some(list)) => Some(etag::with_variants(&tag, list)),
-        (tag, _) => tag,
-    };
+    let tag = tag.map(|tag| etag::with_list(request, tag));
     let tag = match (tag, request.kept::<CodedTag>()) {
         (Some(tag), Some(coding)) => Some(coding.of(&tag)),
         (tag, _) => tag,

@@ -48,10 +48,18 @@ impl VariantsTag {
 
 /// The tag of a variant with that of its list, weak if one of them is. Apache omits the closing
 /// quote, and clients rely on the tag as it is.
-pub fn with_variants(tag: &[u8], list: &VariantsTag) -> Vec<u8> {
+fn with_variants(tag: &[u8], list: &VariantsTag) -> Vec<u8> {
     let open = tag.strip_suffix(b"\"").unwrap_or(tag);
     let weak: &[u8] = if list.is_weak && !open.starts_with(b"W/") { b"W/" } else { b"" };
     [weak, open, b";", &list.text].concat()
+}
+
+/// The tag with that of the list of variants which led to the request, if one did.
+pub fn with_list(request: &Request, tag: Vec<u8>) -> Vec<u8> {
+    match request.kept::<VariantsTag>() {
+        Some(list) => with_variants(&tag, list),
+        None => tag,
+    }
 }
 
 /// Asks that the response gets no ETag of this server's own (`no-etag`).

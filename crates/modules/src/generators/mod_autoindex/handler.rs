@@ -9,7 +9,7 @@ use server::body::Body;
 use server::core::{EtagParts, OptionFlags};
 use server::discard::discard_body;
 use server::errorlog::Verbatim;
-use server::etag::{self, VariantsTag};
+use server::etag;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::{Announced, Request};
@@ -168,10 +168,8 @@ fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
             tag = b"\"\"".to_vec();
         }
         // It may be the document of a request that had variants.
-        if let Some(list) = request.kept::<VariantsTag>().filter(|_| !tag.is_empty()) {
-            tag = etag::with_variants(&tag, list);
-        }
-        etag::tell(request, Some(tag).filter(|tag| !tag.is_empty()));
+        let tag = Some(tag).filter(|tag| !tag.is_empty()).map(|tag| etag::with_list(request, tag));
+        etag::tell(request, tag);
     }
 }
 
