@@ -85,8 +85,8 @@ fn checked(request: &Request) -> Option<&Dir> {
     if request.main.is_some() {
         return request.dir_of::<CharsetLite>();
     }
-    let slot = request.engine.server.registry.slot_of::<CharsetLite>()?;
-    request.kept::<Checked>()?.0.dir.get::<Dir>(slot)
+    let Checked(plan) = request.kept()?;
+    plan.dir.get::<Dir>(request.engine.server.registry.slot_of::<CharsetLite>()?)
 }
 
 /// What is wanted of a response's filter.
