@@ -35,13 +35,23 @@ Redirect 403 /forbidden
 </Location>
 ";
 
+/// With a file that the section's filter can't translate.
+fn site(name: &str, configuration: &str) -> Site {
+    let mut site = Site::new(name);
+    std::fs::create_dir(site.path("htdocs/section")).unwrap();
+    std::fs::write(site.path("htdocs/section/bad.txt"), b"x\xff").unwrap();
+    site.configure(&format!("{PROTOCOLS}{configuration}"));
+    site.start();
+    site
+}
+
 /// The fields of the response to a path, without those of each; `None` if the stream is reset.
 fn fields(site: &Site, path: &str) -> Option<String> {
     let mut http2 = Http2::connect(site);
     let get = [&b"\x82\x86\x01\x09localhost"[..], &literal(":path", path)].concat();
     http2.request(1, &get).unwrap();
     let head = loop {
-        let frame = http2.frame().unwrap();
+        let frame = http2.frame().expect("the connection goes on");
         match frame.kind {
             HEADERS => break frame,
             RST_STREAM => return None,
@@ -62,11 +72,7 @@ fn fields(site: &Site, path: &str) -> Option<String> {
 
 #[test]
 fn a_filter_that_fails_leaves_an_error_of_the_host() {
-    let mut site = Site::new("h2-withheld");
-    std::fs::create_dir(site.path("htdocs/section")).unwrap();
-    std::fs::write(site.path("htdocs/section/bad.txt"), b"x\xff").unwrap();
-    site.configure(&format!("{PROTOCOLS}{CONFIGURATION}"));
-    site.start();
+    let site = site("h2-withheld", CONFIGURATION);
     for path in ["/section/bad.txt", "/forbidden"] {
         let expected = ":status=500 x-host=h content-length=11";
         assert_eq!(fields(&site, path).as_deref(), Some(expected), "{path}");
@@ -78,12 +84,8 @@ fn a_filter_that_fails_leaves_an_error_of_the_host() {
 
 #[test]
 fn a_document_of_the_host_that_fails_too_ends_the_stream() {
-    let mut site = Site::new("h2-withheld-document");
-    std::fs::create_dir(site.path("htdocs/section")).unwrap();
-    std::fs::write(site.path("htdocs/section/bad.txt"), b"x\xff").unwrap();
     let document = CONFIGURATION.replace("500 \"of the host\"", "500 /section/bad.txt");
-    site.configure(&format!("{PROTOCOLS}{document}"));
-    site.start();
+    let site = site("h2-withheld-document", &document);
     for path in ["/section/bad.txt", "/forbidden"] {
         assert_eq!(fields(&site, path), None, "{path}");
     }
@@ -91,8 +93,6 @@ fn a_document_of_the_host_that_fails_too_ends_the_stream() {
 
 #[test]
 fn a_status_that_is_none_ends_the_stream() {
-    let mut site = Site::new("h2-no-status");
-    site.configure(&format!("{PROTOCOLS}{CONFIGURATION}"));
-    site.start();
+    let site = site("h2-no-status", CONFIGURATION);
     assert_eq!(fields(&site, "/status/x"), None);
 }

@@ -63,6 +63,15 @@ fn texts_stand_around_lines() {
     assert_eq!(sed("s/1/x/w one\nw two", "1\n2"), "<0:x><1:x>x\n<1:2>2\n");
 }
 
+/// Apache compares the digit with memory that it has not set: it refuses them at most starts.
+#[test]
+fn an_empty_pattern_has_no_groups() {
+    for script in ["/\\(a\\)/s//<\\1>/", "/\\(a\\)/s//<\\2>/", "/a/s//<\\1>/"] {
+        let expected = format!("``\\digit'' out of range: {script}");
+        assert_eq!(parser(script).err(), Some(expected));
+    }
+}
+
 #[test]
 fn a_zero_byte_ends_what_commands_see() {
     assert_eq!(sed("s/a/b/g", "aa\0a\naa"), "bb\nbb\n");
