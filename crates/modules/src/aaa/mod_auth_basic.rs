@@ -382,7 +382,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> 
                     "AuthBasicFake: empty {what} expression for URI '{uri}', ignoring"
                 );
                 request.log::<AuthBasic>(Level::Debug, empty, message);
-                request.head.headers_in.unset(b"Authorization");
+                request.unset_authorization();
                 return Step::DECLINED;
             }
             Ok(value) => {
@@ -394,7 +394,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> 
         }
     }
     let field = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(login));
-    request.head.headers_in.set(b"Authorization", field.as_bytes());
+    request.set_authorization(field.as_bytes());
     Step::OK
 }
 

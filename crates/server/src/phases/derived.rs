@@ -2,7 +2,7 @@
 //! request.
 
 use crate::phases::walk;
-use crate::request::Request;
+use crate::request::{Request, SentCredentials};
 
 impl Request {
     /// Gives an empty request of the server's own for `uri` what all of them have. As in a client's
@@ -30,6 +30,9 @@ impl Request {
         walk::hand_down(self, next);
         if let Some(matched) = self.kept::<walk::MatchedSections>() {
             next.keep(matched.clone());
+        }
+        if let Some(sent) = self.kept::<SentCredentials>() {
+            next.keep(sent.clone());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::{FileKind, Request};
+use super::{FileKind, Proxied, Request};
 use crate::engine::plan::Plan;
 use crate::log::{HeldLines, Level};
 use crate::phases::walk::IfWalks;
@@ -60,6 +60,49 @@ pub struct LookupSession(pub LentSession);
 
 /// A login that counts for subrequests and internal redirects as well.
 pub struct SharedLogin(pub Rc<dyn Any>);
+
+/// The fields with credentials as the client has sent them, once a module changes them: for all
+/// requests that come of its request.
+#[derive(Clone)]
+pub struct SentCredentials {
+    authorization: Option<Rc<[u8]>>,
+    proxy_authorization: Option<Rc<[u8]>>,
+}
+
+impl Request {
+    /// Keeps the credentials that the client has sent: a module is about to change a field.
+    pub fn keep_credentials(&mut self) {
+        if self.kept::<SentCredentials>().is_none() {
+            let field = |name: &[u8]| self.head.headers_in.get(name).map(Rc::from);
+            let (authorization, proxy_authorization) =
+                (field(b"Authorization"), field(b"Proxy-Authorization"));
+            self.keep(SentCredentials { authorization, proxy_authorization });
+        }
+    }
+
+    /// Sets `Authorization` to the credentials of another user.
+    pub fn set_authorization(&mut self, field: &[u8]) {
+        self.keep_credentials();
+        self.head.headers_in.set(b"Authorization", field);
+    }
+
+    /// Removes `Authorization`.
+    pub fn unset_authorization(&mut self) {
+        self.keep_credentials();
+        self.head.headers_in.unset(b"Authorization");
+    }
+
+    /// `Authorization`, or to a forward proxy `Proxy-Authorization`, as the client has sent it.
+    pub fn sent_credentials(&self) -> Option<&[u8]> {
+        let is_forward = self.resource.proxied == Proxied::Forward;
+        match self.kept::<SentCredentials>() {
+            Some(sent) if is_forward => sent.proxy_authorization.as_deref(),
+            Some(sent) => sent.authorization.as_deref(),
+            None if is_forward => self.head.headers_in.get(b"Proxy-Authorization"),
+            None => self.head.headers_in.get(b"Authorization"),
+        }
+    }
+}
 
 /// The depth of internal redirects and subrequests (`LimitInternalRecursion`).
 #[derive(Clone, Debug, Default)]

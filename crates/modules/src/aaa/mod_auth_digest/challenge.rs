@@ -33,17 +33,12 @@ impl Opaque {
 /// Asks for a login, for other modules.
 pub(super) fn ask_again(request: &mut Request) {
     let own = own(request);
-    let opaque = match request.head.headers_in.get(name_of_sent(request)).map(read) {
+    let opaque = match request.sent_credentials().map(read) {
         Some(Sent::Whole(sent)) => Opaque::of(sent.opaque.as_deref()),
         Some(Sent::Incomplete { has_opaque: true }) => Opaque::Lost,
         _ => Opaque::New,
     };
     ask(request, &own, opaque, false);
-}
-
-/// The name of the field with credentials.
-pub(super) fn name_of_sent(request: &Request) -> &'static [u8] {
-    if is_forward(request) { b"Proxy-Authorization" } else { b"Authorization" }
 }
 
 /// Asks for a login. `is_stale` tells the client that its password was right.

@@ -9,7 +9,7 @@ use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
 
-use super::challenge::{Opaque, ask, fresh, name_of_sent};
+use super::challenge::{Opaque, ask, fresh};
 use super::clients::Counted;
 use super::field::{Credentials, Sent, read};
 use super::target::refuse_target;
@@ -37,7 +37,7 @@ pub(super) fn authenticate<'r>(_: Bound<'r, AuthDigest>, request: &'r mut Reques
         other => Cow::Owned(String::from_utf8_lossy(other).into_owned()),
     });
     let own = own(request);
-    let sent = match request.head.headers_in.get(name_of_sent(request)).map(read) {
+    let sent = match request.sent_credentials().map(read) {
         Some(Sent::Whole(sent)) => sent,
         other => {
             log_unread(request, &uri, other.as_ref());

@@ -204,6 +204,6 @@ fn fake(dir: &Dir, request: &mut Request, login: &Login) {
     if dir.fake.or(false) {
         let text = [login.user.as_slice(), b":", &login.password].concat();
         let field = format!("Basic {}", STANDARD.encode(text));
-        request.head.headers_in.set(b"Authorization", field.as_bytes());
+        request.set_authorization(field.as_bytes());
     }
 }

@@ -100,12 +100,21 @@ fn table(request: &mut Request, fields: Fields) -> &mut Table {
     }
 }
 
+/// Whether a field of requests has credentials: those that were sent count for mod_auth_digest.
+fn is_credentials(name: &[u8]) -> bool {
+    let is = |field: &[u8]| name.eq_ignore_ascii_case(field);
+    is(b"Authorization") || is(b"Proxy-Authorization")
+}
+
 /// Applies a change, or nothing if the result is [`Later`].
 fn change(request: &mut Request, fields: Fields, entry: &Entry) -> Result<(), Later> {
     let name = entry.name.as_slice();
     if fields == Fields::Success && request.response.expiry.is_some() {
         let is_fixed = matches!(entry.action, Action::Set(_) | Action::Unset);
         request.changes_field(name, is_fixed);
+    }
+    if fields == Fields::Request && !entry.is_early() && is_credentials(name) {
+        request.keep_credentials();
     }
     match &entry.action {
         Action::Add(value) => {

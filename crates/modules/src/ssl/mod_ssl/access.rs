@@ -228,7 +228,7 @@ fn fake(own: Bound<'_, Ssl>, request: &mut Request) {
     let Some(user) = user else { return };
     let login = [&user[..], b":", PASSWORD].concat();
     let field = format!("Basic {}", STANDARD.encode(login));
-    request.head.headers_in.set(b"Authorization", field.as_bytes());
+    request.set_authorization(field.as_bytes());
 }
 
 /// `ssl_hook_Auth`
