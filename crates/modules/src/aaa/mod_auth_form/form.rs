@@ -2,6 +2,7 @@
 //!
 //! Source: `get_form_auth`.
 
+use server::discard::discard_body;
 use server::errorlog::Verbatim;
 use server::hooks::Phase;
 use server::log::Level;
@@ -99,13 +100,26 @@ pub(super) async fn read_first(dir: &Dir, request: &mut Request) -> Result<Form,
     read(dir, request).await
 }
 
-/// Reads the form that is the body of a request; a body of another type stays unread.
-pub(super) async fn read(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
-    let is_form = request.head.headers_in.get(b"Content-Type").is_some_and(|media| {
+/// Whether the body is a form, by its media type.
+fn is_form(request: &Request) -> bool {
+    request.head.headers_in.get(b"Content-Type").is_some_and(|media| {
         let name = b"application/x-www-form-urlencoded";
         media.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
-    });
-    if !is_form {
+    })
+}
+
+/// Reads the form for a handler, which has a body of another type discarded
+/// (`ap_parse_form_data`).
+pub(super) async fn read_or_discard(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
+    if !is_form(request) {
+        return discard_body(request).await.map(|()| Form::default()).map_err(Unread::Body);
+    }
+    read(dir, request).await
+}
+
+/// Reads the form that is the body of a request; a body of another type stays unread.
+async fn read(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
+    if !is_form(request) {
         return Ok(Form::default());
     }
     let mut fields = Fields::new(dir.form_bytes.or(FORM_BYTES));

@@ -25,7 +25,7 @@ pub(super) fn login<'r>(cx: Bound<'r, AuthForm>, request: &'r mut Request) -> St
 }
 
 async fn log_in(dir: &Dir, request: &mut Request) -> Verdict {
-    let form = match form::read(dir, request).await {
+    let form = match form::read_or_discard(dir, request).await {
         Ok(form) => form,
         Err(why) => {
             if matches!(why, Unread::Body(_)) {

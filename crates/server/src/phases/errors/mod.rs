@@ -54,7 +54,9 @@ pub async fn die(request: &mut Request, status: u16) {
         return match first_error(request) {
             // The error document failed as well: respond for the first request, with both errors.
             Some(first) => {
-                let first = after_body(request, first).await;
+                // The second error ends the connection: the body need not be read.
+                let ends = wire::status::drops_connection(status);
+                let first = if ends { first } else { after_body(request, first).await };
                 recursive(request, first, status).await;
             }
             // A hook had set a status, which the error replaces.
