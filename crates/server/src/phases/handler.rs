@@ -58,20 +58,16 @@ const DEFAULT: &[u8] = b"";
 
 /// Uses the media type as handler name if there is none; otherwise returns the name.
 fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
-    if request.handler.is_some() {
-        return request.handler.clone();
+    let named = request.handler.clone();
+    if named.is_none() {
+        let name = name_of_type(request).map(|name| Cow::Owned(name.to_vec()));
+        request.handler = Some(name.unwrap_or(Cow::Borrowed(DEFAULT)));
     }
-    let name = match name_of_type(request) {
-        Some(name) => Cow::Owned(name.to_vec()),
-        None => {
-            if let Some(GivenType(given)) = request.kept() {
-                request.response.content_type = Some(given.clone());
-            }
-            Cow::Borrowed(DEFAULT)
-        }
-    };
-    request.handler = Some(name);
-    None
+    if request.response.content_type.is_none() {
+        request.response.content_type =
+            request.kept().map(|GivenType(given): &GivenType| given.clone());
+    }
+    named
 }
 
 /// The handler name that the media type is: without parameters.
