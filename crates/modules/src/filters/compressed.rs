@@ -102,9 +102,7 @@ pub(super) const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Whether a body is compressed before the head is sent, on the pool if it is not short.
 fn is_for_later(request: &Request) -> bool {
-    let body = &request.response.body;
-    let is_here = !matches!(body, Body::Stream(_));
-    is_here && body.length().is_some_and(|length| length > SHORT_BYTES)
+    request.response.body.at_hand().is_some_and(|length| length > SHORT_BYTES)
 }
 
 fn done(request: &mut Request, body: Body) -> Body {
@@ -118,11 +116,10 @@ fn prepared<M: Coder>(
     body: Body,
     how: &InForce<M::Own>,
 ) -> Result<Recoded, Body> {
-    let is_announced = matches!(body, Body::Stream(_)) && body.length().is_some();
     if is_excluded::<M>(request) {
         return Err(body);
     }
-    if request.head.header_only && is_announced {
+    if body.is_announced() {
         // To HEAD, the other server has sent no body that could be compressed.
         return Err(body);
     }

@@ -129,6 +129,10 @@ impl BodyStream for Whole {
         }
         Poll::Ready(this.failed.take().map(Err))
     }
+
+    fn in_memory(&self) -> Option<u64> {
+        self.failed.is_none().then_some(self.out.len() as u64)
+    }
 }
 
 /// A body that is being rewritten.

@@ -44,8 +44,7 @@ impl OutputFilter for Pack {
     }
 
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let is_announced = matches!(body, Body::Stream(_)) && body.length().is_some();
-        if request.head.header_only && is_announced {
+        if body.is_announced() {
             // Nothing is there of what another server would have sent.
             return body;
         }

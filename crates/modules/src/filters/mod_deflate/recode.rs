@@ -175,9 +175,7 @@ impl Recoded {
     /// The whole output, if it is small.
     fn poll_whole(&mut self, buffer_bytes: usize, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let is_begun = self.away.is_some() || !matches!(self.input, Input::None);
-        let is_small = |length: u64| length <= TURN_BYTES as u64;
-        let is_stream = matches!(self.source, Body::Stream(_));
-        if !is_begun && (is_stream || !self.source.length().is_some_and(is_small)) {
+        if !is_begun && self.source.at_hand().is_none_or(|length| length > TURN_BYTES as u64) {
             return Poll::Ready(None);
         }
         while self.output.len() < buffer_bytes {

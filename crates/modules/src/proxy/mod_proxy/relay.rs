@@ -390,4 +390,8 @@ impl BodyStream for Announced {
     fn length(&self) -> Option<u64> {
         Some(self.0)
     }
+
+    fn is_announced(&self) -> bool {
+        true
+    }
 }

@@ -20,6 +20,10 @@ impl BodyStream for Measured {
         Some(self.length)
     }
 
+    fn in_memory(&self) -> Option<u64> {
+        self.body.at_hand()
+    }
+
     fn poll_ahead(self: Pin<&mut Self>, cx: &mut Context<'_>) {
         self.get_mut().body.poll_ahead(cx);
     }

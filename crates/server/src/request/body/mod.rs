@@ -44,6 +44,16 @@ pub trait BodyStream {
         None
     }
 
+    /// Bytes of the whole body, if all of them are in memory although a length may not be told.
+    fn in_memory(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether it has no bytes and only tells the length that another server has announced (HEAD).
+    fn is_announced(&self) -> bool {
+        false
+    }
+
     /// Reads ahead what is there, within a bound of its own, while the client takes what was given
     /// before: called each time the sender waits for the client. Default: nothing.
     fn poll_ahead(self: Pin<&mut Self>, _: &mut Context<'_>) {}
@@ -89,6 +99,19 @@ impl Body {
             Body::Parts(parts) => parts.iter().map(Body::length).sum(),
             Body::Stream(stream) => stream.length(),
         }
+    }
+
+    /// Bytes of the whole body, if it need not be waited for.
+    pub fn at_hand(&self) -> Option<u64> {
+        match self {
+            Body::Stream(stream) => stream.in_memory(),
+            body => body.length(),
+        }
+    }
+
+    /// Whether another server has only announced it: see [`BodyStream::is_announced`].
+    pub fn is_announced(&self) -> bool {
+        matches!(self, Body::Stream(stream) if stream.is_announced())
     }
 
     /// Lets a stream read ahead: see [`BodyStream::poll_ahead`].
