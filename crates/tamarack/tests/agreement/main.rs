@@ -84,6 +84,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_auth_digest/refused: Fields, 8", "explain has no memory that processes share"),
     ("mod_auth_digest/refused: Fields, 9", "as above"),
     ("mod_auth_digest/answers", "explain has no nonce of its own that a client could answer"),
+    ("mod_auth_digest/changed_field", "as above"),
     ("mod_auth_digest/counted", "as above"),
     ("mod_auth_digest/ended", "as above"),
     ("mod_auth_digest/normalized", "as above"),

@@ -14,6 +14,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use server::directive::Row;
+use server::errors::{FILTERS_OF_FAILED, FilterOfFailed};
 use server::filter::Stage;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::merge::{Append, Setting};
@@ -39,6 +40,7 @@ impl Module for Session {
         hooks.on(Phase::Fixups, Rank::MIDDLE, is_on, fixups);
         hooks.on(Phase::InsertFilter, Rank::MIDDLE, is_on, insert);
         hooks.on(Phase::InsertErrorFilter, Rank::MIDDLE, is_on, insert);
+        hooks.provider(FILTERS_OF_FAILED, "session", FilterOfFailed(insert_for_failed));
     }
 }
 
@@ -198,7 +200,17 @@ fn fixups<'r>(session: Bound<'r, Session>, request: &'r mut Request) -> Step<'r>
     }))
 }
 
+/// The name of the filter that saves sessions.
+const FILTER: &str = "MOD_SESSION_OUT";
+
 fn insert<'r>(_: Bound<'r, Session>, request: &'r mut Request) -> Step<'r> {
-    request.add_filter("MOD_SESSION_OUT", Stage::CONTENT_SET, Box::new(save::Filter));
+    request.add_filter(FILTER, Stage::CONTENT_SET, Box::new(save::Filter));
     Step::OK
+}
+
+/// Where sessions are off, they may be on for an error document that failed.
+fn insert_for_failed(request: &mut Request) {
+    if !request.response.filters.iter().any(|attached| attached.name == FILTER) {
+        request.add_filter(FILTER, Stage::CONTENT_SET, Box::new(save::Filter));
+    }
 }

@@ -7,8 +7,8 @@ mod withheld;
 
 pub(crate) use page::drops_connection;
 pub use page::{
-    EndsConnection, FailedAgain, FailedBody, FailedInFilter, NoStatus, RefusedInChunks,
-    SuppressCharset, ends_connection, make_page, signature,
+    EndsConnection, FILTERS_OF_FAILED, FailedAgain, FailedBody, FailedInFilter, FilterOfFailed,
+    NoStatus, RefusedInChunks, SuppressCharset, ends_connection, make_page, signature,
 };
 pub use withheld::{ReportsFilters, fail_before_handler, fail_in_filter};
 
@@ -349,6 +349,9 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
 
 /// Sets headers and body of an error response (`ap_send_error_response`).
 async fn finish(request: &mut Request, second: Option<u16>) {
+    if request.failed.is_some() {
+        page::add_filters_of_failed(request);
+    }
     request.response.filters.clear();
     request.response.body = Body::Empty;
     process::run_all(request, Phase::InsertErrorFilter).await;

@@ -1,5 +1,7 @@
 //! The built-in error pages: our own text, Apache's fields.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::config::core::Signature;
@@ -59,6 +61,23 @@ pub struct RefusedInChunks;
 /// Marks a request whose response had a status other than 200 before its fields were found to be
 /// broken: Apache takes that for an error of an error, whose page may have a text but no document.
 pub struct FailedAgain;
+
+/// The group of providers that add filters to the response to an error whose document has failed as
+/// well, which has been a request with a configuration of its own.
+pub const FILTERS_OF_FAILED: &str = "filters of failed documents";
+
+/// A provider of that group.
+pub struct FilterOfFailed(pub fn(&mut Request));
+
+/// Adds these filters.
+#[cold]
+pub(super) fn add_filters_of_failed(request: &mut Request) {
+    let engine = request.engine.clone();
+    for (_, add) in engine.server.registry.hooks.providers(FILTERS_OF_FAILED) {
+        let add: Arc<FilterOfFailed> = add;
+        (add.0)(request);
+    }
+}
 
 /// Marks a request after which the connection ends, regardless of the response's status and
 /// framing: an error has a status that closes it, or an expectation of the client was not met.
