@@ -5,19 +5,25 @@
 use bytes::Bytes;
 use server::body::Body;
 use server::core::Trace;
+use server::discard::discard_body;
 use server::hooks::{Bound, Step, Verdict};
 use server::request::Request;
 use wire::method::Method;
 
 use super::http_core::HttpCore;
 
-/// Responds to `OPTIONS *` at once, without `Allow`.
+/// Responds to `OPTIONS *` at once, without `Allow`, but not before its body has come.
 pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Step<'r> {
     if request.head.method != Method::OPTIONS || request.resource.uri != b"*" {
         return Step::DECLINED;
     }
     request.response.body = Body::Empty;
-    Step::DONE
+    if request.body_in.is_empty() {
+        return Step::DONE;
+    }
+    Step::Pending(Box::pin(async {
+        discard_body(request).await.map_or_else(Verdict::Status, |()| Verdict::Done)
+    }))
 }
 
 /// Responds to TRACE without a body in a handler (`ap_send_http_trace`).

@@ -2,12 +2,13 @@
 
 use crate::api::hooks::{Step, Verdict};
 use crate::phases::errors;
-use crate::request::Request;
 use crate::request::request_body::BodyError;
+use crate::request::{Proxied, Request};
 
 /// Reads and discards the request body (`ap_discard_request_body`). If what has come of it is
 /// wrong, Apache has already merged the fields of the response: the error has none of them.
 pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
+    limit_body(request);
     discard(request).await.map_err(|error| match error {
         BodyError::Io(_) => error.status(request),
         error => fail(request, &error),
@@ -20,6 +21,15 @@ pub(super) async fn discard_after(request: &mut Request, status: u16) -> u16 {
     match discard(request).await {
         Ok(()) => status,
         Err(error) => fail(request, &error),
+    }
+}
+
+/// Sets the body's limit, if an early phase ended the request before that was done.
+pub(super) fn limit_body(request: &mut Request) {
+    if request.resource.proxied == Proxied::No
+        && let Some(limit) = request.plan.core.limit_request_body()
+    {
+        request.body_in.lower_limit(limit);
     }
 }
 

@@ -20,7 +20,7 @@ use wire::Method;
 use crate::api::hooks::Phase;
 use crate::config::core::ErrorDocument;
 use crate::log::Level;
-use crate::phases::discard::discard_after;
+use crate::phases::discard::{discard_after, limit_body};
 use crate::phases::expr;
 use crate::phases::hostname;
 use crate::phases::process;
@@ -144,18 +144,15 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
     if wire::status::drops_connection(status) || request.body_in.is_empty() {
         return status;
     }
-    // An early phase may have failed before the limit was set.
-    if request.resource.proxied == Proxied::No
-        && let Some(limit) = request.plan.core.limit_request_body()
-    {
-        request.body_in.lower_limit(limit);
-    }
+    limit_body(request);
     // A client that waits for `100 Continue` sends nothing after an error; a rule may end a request
     // in the same way with a status that is none, such as 200.
     let is_error = !wire::status::is_success(status);
     if is_error && request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         return status;
     }
+    // A page that refuses the body instead passes none of the handler's filters.
+    request.forget::<RefusedInChunks>();
     discard_after(request, status).await
 }
 
@@ -349,12 +346,12 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
 
 /// Sets headers and body of an error response (`ap_send_error_response`).
 async fn finish(request: &mut Request, second: Option<u16>) {
-    if request.failed.is_some() {
-        page::add_filters_of_failed(request);
-    }
     request.response.filters.clear();
     request.response.body = Body::Empty;
     process::run_all(request, Phase::InsertErrorFilter).await;
+    if request.failed.is_some() {
+        page::add_filters_of_failed(request);
+    }
     if wire::status::is_header_only(request.response.status) {
         return;
     }
