@@ -338,7 +338,9 @@ fn differ_as_folders(
     tamarack: &[String],
 ) -> bool {
     let (mut sets_type, mut is_filtered, mut buffers) = (false, false, false);
+    let (mut substitutes, is_empty) = (false, length(apache) == Some(0));
     site.walk(&mut |node| {
+        substitutes |= node.words.contains("SUBSTITUTE");
         buffers |= node.words.contains("BUFFER");
         let filters = ["DEFLATE", "BROTLI_COMPRESS", "DATA", "Sed", "SUBSTITUTE"];
         is_filtered |= filters.iter().any(|name| node.words.contains(name));
@@ -369,7 +371,8 @@ fn differ_as_folders(
             // Of a range, it has checked that the folder's size has it, or that it does not.
             let has_range = request.fields.iter().any(|(name, _)| name == "Range");
             match line.split(' ').nth(2) {
-                Some("200") => is_head && is_shown || lacks_body,
+                // mod_substitute passes nothing on.
+                Some("200") => is_head && is_shown || lacks_body || substitutes && is_empty,
                 Some("206") => has_range && (is_head && is_shown || lacks_body),
                 Some("416") => has_range,
                 // A filter that reads the folder finds out before the head is sent.
