@@ -686,8 +686,8 @@ pub fn is_undecided(site: &Site, request: &Request, tamarack: &[String]) -> bool
     let run = [b'a'; LETTERS];
     let is_long = |text: &[u8]| text.windows(LETTERS).any(|part| part == run);
     let asks = is_long(&request.target) || request.fields.iter().any(|(_, text)| is_long(text));
-    let status = tamarack.first().and_then(|line| line.split(' ').nth(2));
-    doubles && asks && matches!(status, Some("403" | "500"))
+    let status = status(tamarack).or_else(|| status_of_page(tamarack));
+    doubles && asks && matches!(status, Some(403 | 500))
 }
 
 /// The line that allows this difference. `errors` is what Tamarack's error log says of the request.
