@@ -22,7 +22,10 @@ impl Connection {
     /// Counts a response, and runs the hooks of the log if the plan has any.
     pub(super) async fn finish(&mut self, request: &mut Request, sent: &Sent, has_log: bool) {
         self.responses += 1;
-        if sent.says_keep {
+        // A request that MaxKeepAliveRequests alone makes the last one counts as well.
+        let is_last = request.keep_alive_limit() == Some(self.info.keepalives.get())
+            && !wire::status::drops_connection(request.response.status);
+        if sent.says_keep || is_last {
             self.info.keepalives.set(self.responses);
         }
         let total = self.stream.as_ref().map_or(sent.began, rt::Stream::sent);
