@@ -20,7 +20,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 29] = [
+const WANTED: [Wanted; 30] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -163,6 +163,15 @@ const WANTED: [Wanted; 29] = [
         },
     },
     Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
+    Wanted {
+        cites: "sent in the place of another request, is longer than `KeptBodySize`",
+        applies: |site, request, _, tamarack| {
+            status(tamarack) == Some(413)
+                && request.method == "POST"
+                && names(site, "KeptBodySize", "")
+                && names(site, "AuthType", "form")
+        },
+    },
     Wanted {
         cites: "is longer than `KeptBodySize` or `LimitRequestBody` and mod_sed edits",
         applies: |site, _, apache, tamarack| {

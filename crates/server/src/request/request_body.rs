@@ -257,6 +257,11 @@ impl BodyIn {
         };
     }
 
+    /// Takes over the limit that [`BodyIn::keep`] has set for another body.
+    pub fn limit_as_kept(&mut self, other: &BodyIn) {
+        self.outer = self.outer.or(other.outer);
+    }
+
     /// The body, if it was kept and all of it has been read.
     pub fn kept(&self) -> Option<&Bytes> {
         match &self.kept {

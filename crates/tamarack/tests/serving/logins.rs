@@ -225,3 +225,30 @@ fn wrong_passwords_never_become_right() {
         assert_eq!(status(&mut client, "/user", &login), 401);
     }
 }
+
+/// Apache ends because of such a form.
+#[test]
+fn a_form_that_is_longer_than_what_is_kept_is_refused() {
+    let mut site = Site::new("logins-kept");
+    let names = ["authz_core", "authn_core", "authn_anon", "authz_user", "auth_form", "session"];
+    let names = names.iter().chain(&["session_cookie", "request"]);
+    let modules: String =
+        names.map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n")).collect();
+    site.configure(&format!(
+        "{modules}Session On\nSessionCookieName s\n<Location />\nAuthType form\nAuthName x\n\
+         AuthFormProvider anon\nAnonymous alice\nAnonymous_MustGiveEmail Off\n\
+         Require valid-user\nKeptBodySize 40\n</Location>\n"
+    ));
+    site.start();
+    let ask = |form: &str| {
+        let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: ".to_owned()
+            + "application/x-www-form-urlencoded\r\n";
+        let length = form.len();
+        let mut client = site.client();
+        client.send(format!("{head}Content-Length: {length}\r\n\r\n{form}").as_bytes()).unwrap();
+        client.answer().unwrap().status
+    };
+    assert_eq!(ask("httpd_username=alice&httpd_password=test-and-more"), 413);
+    assert_eq!(ask("httpd_username=bob&httpd_password=x"), 401);
+    site.wait_for_line("AH01412: Requested content-length of 49 is larger than the configured");
+}

@@ -92,11 +92,12 @@ impl Unread {
 }
 
 /// Reads the form in whose place the client has asked for something else. As in Apache, a
-/// subrequest for the same path precedes that: its hooks may log.
+/// subrequest for the same path precedes that: its hooks may log, and KeptBodySize limits the form.
 pub(super) async fn read_first(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
     let uri = request.resource.uri.clone();
     let mut sub = subrequest::lookup_response(request, &uri).await;
     process::run_all(&mut sub, Phase::InsertFilter).await;
+    request.body_in.limit_as_kept(&sub.body_in);
     read(dir, request).await
 }
 
