@@ -52,7 +52,8 @@ fn a_folder_as_it_is_may_be_a_document_or_be_buffered() {
         rule(&site(&["send-as-is", filters]), &request("GET"), &apache, &denied).is_some()
     };
     assert!(buffered("BUFFER;SUBSTITUTE", "< Content-Length: 0"));
-    assert!(!buffered("SUBSTITUTE", "< Content-Length: 0"));
+    assert!(buffered("SUBSTITUTE", "< Content-Length: 0"));
+    assert!(!buffered("DATA", "< Content-Length: 0"));
     assert!(!buffered("BUFFER;SUBSTITUTE", "< Content-Length: 1"));
     let failed = lines("500 Internal Server Error", "< Connection: close");
     let changed = |errors: &str| {
