@@ -91,12 +91,16 @@ impl Unread {
     }
 }
 
-/// Reads the form in whose place the client has asked for something else. As in Apache, a
-/// subrequest for the same path precedes that: its hooks may log, and KeptBodySize limits the form.
+/// Reads the form in whose place the client has asked for something else; a body of another type
+/// stays unread. As in Apache, a subrequest for the same path precedes that: its hooks may log, and
+/// its KeptBodySize limits the form.
 pub(super) async fn read_first(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
     let uri = request.resource.uri.clone();
     let mut sub = subrequest::lookup_response(request, &uri).await;
     process::run_all(&mut sub, Phase::InsertFilter).await;
+    if !is_form(request) {
+        return Ok(Form::default());
+    }
     request.body_in.limit_as_kept(&sub.body_in);
     read(dir, request).await
 }
@@ -118,11 +122,8 @@ pub(super) async fn read_or_discard(dir: &Dir, request: &mut Request) -> Result<
     read(dir, request).await
 }
 
-/// Reads the form that is the body of a request; a body of another type stays unread.
+/// Reads the form that is the body of a request.
 async fn read(dir: &Dir, request: &mut Request) -> Result<Form, Unread> {
-    if !is_form(request) {
-        return Ok(Form::default());
-    }
     let mut fields = Fields::new(dir.form_bytes.or(FORM_BYTES));
     let mut form = Form::default();
     while let Some(piece) = request.body_in.next().await {
