@@ -119,7 +119,7 @@ fn prepared<M: Coder>(
     if is_excluded::<M>(request) {
         return Err(body);
     }
-    if body.is_announced() {
+    if request.head.header_only && body.is_announced() {
         // To HEAD, the other server has sent no body that could be compressed.
         return Err(body);
     }

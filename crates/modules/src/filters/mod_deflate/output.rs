@@ -44,7 +44,7 @@ impl OutputFilter for Pack {
     }
 
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        if body.is_announced() {
+        if request.head.header_only && body.is_announced() {
             // Nothing is there of what another server would have sent.
             return body;
         }
