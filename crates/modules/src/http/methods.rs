@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use server::body::Body;
 use server::core::Trace;
-use server::discard::discard_body;
+use server::discard::discard_body_early;
 use server::hooks::{Bound, Step, Verdict};
 use server::request::Request;
 use wire::method::Method;
@@ -22,7 +22,7 @@ pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> S
         return Step::DONE;
     }
     Step::Pending(Box::pin(async {
-        discard_body(request).await.map_or_else(Verdict::Status, |()| Verdict::Done)
+        discard_body_early(request).await.map_or_else(Verdict::Status, |()| Verdict::Done)
     }))
 }
 

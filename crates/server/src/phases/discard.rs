@@ -8,11 +8,16 @@ use crate::request::{Proxied, Request};
 /// Reads and discards the request body (`ap_discard_request_body`). If what has come of it is
 /// wrong, Apache has already merged the fields of the response: the error has none of them.
 pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
-    limit_body(request);
     discard(request).await.map_err(|error| match error {
         BodyError::Io(_) => error.status(request),
         error => fail(request, &error),
     })
+}
+
+/// The same in a phase that precedes the one in which the body's limit is set.
+pub async fn discard_body_early(request: &mut Request) -> Result<(), u16> {
+    limit_body(request);
+    discard_body(request).await
 }
 
 /// The same for an error that has a status already: the status of the response. It has no fields
