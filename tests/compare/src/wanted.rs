@@ -165,9 +165,13 @@ const WANTED: [Wanted; 30] = [
     Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
     Wanted {
         cites: "sent in the place of another request, is longer than `KeptBodySize`",
-        applies: |site, request, _, tamarack| {
-            status(tamarack) == Some(413)
+        applies: |site, request, apache, tamarack| {
+            let of_forms = "application/x-www-form-urlencoded";
+            // A client of the process that ended has no response, or that of another one.
+            matches!(status(apache), None | Some(501))
+                && status(tamarack) == Some(413)
                 && request.method == "POST"
+                && request.fields.iter().any(|(_, text)| text.starts_with(of_forms.as_bytes()))
                 && names(site, "KeptBodySize", "")
                 && names(site, "AuthType", "form")
         },
@@ -347,7 +351,7 @@ fn differ_as_folders(
     tamarack: &[String],
 ) -> bool {
     let (mut sets_type, mut is_filtered, mut buffers) = (false, false, false);
-    let (mut substitutes, is_empty) = (false, length(apache) == Some(0));
+    let mut substitutes = false;
     site.walk(&mut |node| {
         substitutes |= node.words.contains("SUBSTITUTE");
         buffers |= node.words.contains("BUFFER");
@@ -366,6 +370,10 @@ fn differ_as_folders(
         && status(apache).is_some_and(|status| status >= 400)
         && status(apache) == status(tamarack)
         && apache.iter().any(|line| line == is_folder);
+    // mod_substitute passes nothing on.
+    let is_substituted = substitutes
+        && length(apache) == Some(0)
+        && (sets_type || apache.iter().any(|line| line == is_folder));
     let is_begun = match apache.first() {
         None => true,
         Some(_) if is_document => true,
@@ -380,8 +388,7 @@ fn differ_as_folders(
             // Of a range, it has checked that the folder's size has it, or that it does not.
             let has_range = request.fields.iter().any(|(name, _)| name == "Range");
             match line.split(' ').nth(2) {
-                // mod_substitute passes nothing on.
-                Some("200") => is_head && is_shown || lacks_body || substitutes && is_empty,
+                Some("200") => is_head && is_shown || lacks_body || is_substituted,
                 Some("206") => has_range && (is_head && is_shown || lacks_body),
                 Some("416") => has_range,
                 // A filter that reads the folder finds out before the head is sent.
