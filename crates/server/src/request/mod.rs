@@ -53,9 +53,8 @@ pub use dependencies::Dependencies;
 pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, SNI_ALONE, Unhosted};
-pub use origin::{
-    Depth, LentSession, LookupSession, MainRequest, ParentSession, SentCredentials, SharedLogin,
-};
+pub(crate) use origin::SentCredentials;
+pub use origin::{Depth, LentSession, LookupSession, MainRequest, ParentSession, SharedLogin};
 pub use resource::{Proxied, Resource};
 pub use response::{Announced, BodyEnd, LateTrailers, Response, Switching};
 pub use traffic::Traffic;

@@ -64,7 +64,7 @@ pub struct SharedLogin(pub Rc<dyn Any>);
 /// The fields with credentials as the client has sent them, once a module changes them: for all
 /// requests that come of its request.
 #[derive(Clone)]
-pub struct SentCredentials {
+pub(crate) struct SentCredentials {
     authorization: Option<Rc<[u8]>>,
     proxy_authorization: Option<Rc<[u8]>>,
 }

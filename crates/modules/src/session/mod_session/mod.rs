@@ -40,7 +40,7 @@ impl Module for Session {
         hooks.on(Phase::Fixups, Rank::MIDDLE, is_on, fixups);
         hooks.on(Phase::InsertFilter, Rank::MIDDLE, is_on, insert);
         hooks.on(Phase::InsertErrorFilter, Rank::MIDDLE, is_on, insert);
-        hooks.provider(FILTERS_OF_FAILED, "session", FilterOfFailed(insert_for_failed));
+        hooks.provider(FILTERS_OF_FAILED, "session", FilterOfFailed(add_filter));
     }
 }
 
@@ -204,12 +204,12 @@ fn fixups<'r>(session: Bound<'r, Session>, request: &'r mut Request) -> Step<'r>
 const FILTER: &str = "MOD_SESSION_OUT";
 
 fn insert<'r>(_: Bound<'r, Session>, request: &'r mut Request) -> Step<'r> {
-    request.add_filter(FILTER, Stage::CONTENT_SET, Box::new(save::Filter));
+    add_filter(request);
     Step::OK
 }
 
-/// Where sessions are off, they may be on for an error document that failed.
-fn insert_for_failed(request: &mut Request) {
+/// Adds the filter once. Where sessions are off, they may be on for an error document that failed.
+fn add_filter(request: &mut Request) {
     if !request.response.filters.iter().any(|attached| attached.name == FILTER) {
         request.add_filter(FILTER, Stage::CONTENT_SET, Box::new(save::Filter));
     }

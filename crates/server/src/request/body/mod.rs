@@ -101,7 +101,7 @@ impl Body {
         }
     }
 
-    /// Bytes of the whole body, if it need not be waited for.
+    /// Bytes of the whole body, unless it is a stream that may have to be waited for.
     pub fn at_hand(&self) -> Option<u64> {
         match self {
             Body::Stream(stream) => stream.in_memory(),
