@@ -149,7 +149,9 @@ fn finish(request: &mut Request, runner: &Runner, out: Vec<u8>, early: usize) {
     let length = out.len() as u64;
     if early > 0 {
         let with_end = length - early as u64;
-        request.keep(Passed { length, with_end, last: with_end, is_flushed: false });
+        // After `q` nothing may come with the end: the last bucket is of what precedes it.
+        let last = if with_end > 0 { with_end } else { Passed::whole(length).last };
+        request.keep(Passed { length, with_end, last, is_flushed: false });
     } else {
         request.allow_ranges();
         let passed = Passed::whole(length);
