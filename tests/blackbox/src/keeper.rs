@@ -197,7 +197,7 @@ impl Keeper {
 
     /// A line of a response without what is this server's alone: nonces, and proofs that are right.
     pub fn unfill(&self, line: String) -> String {
-        let is_of_login = ["< WWW-Authenticate: Digest", "< Authentication-Info: "];
+        let is_of_login = ["< WWW-Authenticate: ", "< Authentication-Info: "];
         if !is_of_login.iter().any(|start| line.starts_with(start)) {
             return line;
         }

@@ -42,6 +42,8 @@ pub fn differ_in_page_of_success(
     site.walk(&mut |node| {
         has_rule |= node.name == "RewriteRule" && node.words.contains("R=2");
         has_rule |= node.name == "SetHandler" && node.words.starts_with("form-log");
+        // A request in clear to a host of TLS.
+        has_rule |= node.name == "SSLEngine";
     });
     if has_rule && differ_in_ranges_of_page(request, apache, tamarack) {
         return true;

@@ -20,7 +20,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 30] = [
+const WANTED: [Wanted; 31] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -64,6 +64,15 @@ const WANTED: [Wanted; 30] = [
         applies: differ_in_handlers,
     },
     Wanted { cites: OF_FOLDERS_AS_IS, applies: differ_in_folders_as_is },
+    Wanted {
+        cites: "A 500 at times for a redirect from a resource that FallbackResource tries",
+        applies: |site, _, apache, tamarack| {
+            status(apache) == Some(500)
+                && status(tamarack).is_some_and(|status| (301..=308).contains(&status))
+                && names(site, "FallbackResource", "")
+                && (names(site, "RedirectMatch", "") || names(site, "Redirect", ""))
+        },
+    },
     Wanted {
         cites: "Letting a request pass by a RewriteRule with `F`, `G` or a status",
         applies: differ_in_status_zero,

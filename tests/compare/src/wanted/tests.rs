@@ -112,6 +112,23 @@ fn a_message_of_a_limit_excuses_a_response() {
 }
 
 #[test]
+fn a_redirect_of_a_fallback_may_fail() {
+    let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+    let (failed, found) = (lines("500 Internal Server Error"), lines("302 Found"));
+    let site = |names: &[&str]| {
+        let config = names.iter().map(|name| Node::directive(name, "/a")).collect();
+        Site { config, ..Site::default() }
+    };
+    let is_wanted = |names: &[&str], tamarack: &[String]| {
+        rule(&site(names), &Request::default(), &failed, tamarack).is_some()
+    };
+    assert!(is_wanted(&["FallbackResource", "RedirectMatch"], &found));
+    assert!(!is_wanted(&["FallbackResource"], &found));
+    assert!(!is_wanted(&["RedirectMatch"], &found));
+    assert!(!is_wanted(&["FallbackResource", "RedirectMatch"], &lines("200 OK")));
+}
+
+#[test]
 fn a_folder_as_it_is_may_lack_its_body() {
     let config = vec![Node::directive("SetHandler", "send-as-is")];
     let site = Site { config, ..Site::default() };
