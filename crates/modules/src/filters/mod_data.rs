@@ -95,13 +95,16 @@ impl OutputFilter for Filter {
             request.response.headers_out.set(b"Content-Length", length.to_string().as_bytes());
         }
         let (with_end, last) = body.length().map_or((0, 0), |length| ends(request, length));
+        let passed = body.length().and_then(|length| Passed::of(request, length));
+        let is_held = passed.is_some_and(|passed| passed.is_held);
         let (head, rest) = body.split_head();
         let body = body_of(Encode::default(), head, rest, start);
         request.response.chunked = length.is_none();
         request.response.end = BodyEnd::Apart;
         request.refuse_ranges();
-        if let (Some(length), true) = (body.length(), with_end > 0) {
-            request.keep(Passed { length, with_end, last, is_flushed: false });
+        let known = if is_held { body.at_hand() } else { body.length() };
+        if let (Some(length), true) = (known, with_end > 0 || is_held) {
+            request.keep(Passed { length, with_end, last, is_flushed: is_held, is_held: false });
         }
         match length {
             Some(length) if matches!(body, Body::Stream(_)) => body.with_length(length),

@@ -51,13 +51,23 @@ pub(crate) struct Passed {
     pub last: u64,
     /// Whether a flush comes before the end.
     pub is_flushed: bool,
+    /// Whether base64 holds a bucket back as a whole.
+    pub is_held: bool,
+}
+
+/// Whether nothing can be encoded in base64 when so many bytes come behind those before: mod_data
+/// passes on nothing, which ends what others hold as a flush does.
+pub(super) fn is_held(before: u64, bytes: u64) -> bool {
+    before > 0 && before % 3 + bytes < 3
 }
 
 impl Passed {
     /// A body that comes as a whole, in Apache's buffers.
     pub fn whole(length: u64) -> Passed {
         let last = length.saturating_sub(1) % BUFFER_BYTES as u64 + 1;
-        Passed { length, with_end: 0, last: last.min(length), is_flushed: false }
+        let last = last.min(length);
+        let is_held = is_held(length - last, last);
+        Passed { length, with_end: 0, last, is_flushed: false, is_held }
     }
 
     /// What a filter has kept of the present body.

@@ -17,7 +17,7 @@ use server::request_body::{BodyError, BodySource};
 use super::Sed;
 use super::parser::Parser;
 use super::runner::Runner;
-use crate::filters::rewritten::{Passed, Piece, Pieces, Rewrite, streamed};
+use crate::filters::rewritten::{Passed, Piece, Pieces, Rewrite, is_held, streamed};
 
 /// The response's filter.
 pub(super) struct Filter {
@@ -151,7 +151,8 @@ fn finish(request: &mut Request, runner: &Runner, out: Vec<u8>, early: usize) {
         let with_end = length - early as u64;
         // After `q` nothing may come with the end: the last bucket is of what precedes it.
         let last = if with_end > 0 { with_end } else { Passed::whole(length).last };
-        request.keep(Passed { length, with_end, last, is_flushed: false });
+        let is_held = Passed::whole(length - with_end).is_held || is_held(early as u64, with_end);
+        request.keep(Passed { length, with_end, last, is_flushed: false, is_held });
     } else {
         request.allow_ranges();
         let passed = Passed::whole(length);

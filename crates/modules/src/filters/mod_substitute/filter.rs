@@ -109,32 +109,39 @@ async fn parts(
     text: &Bytes,
     lines: usize,
 ) -> Result<(Vec<u8>, Passed), Wrong> {
-    let (mut out, of_lines) = whole(request, rules, &text.slice(..lines)).await?;
-    let (tail, of_tail) = whole(request, rules, &text.slice(lines..)).await?;
+    let mut made = Made::default();
+    let mut out = whole(request, rules, &text.slice(..lines), &mut made).await?;
+    let is_flushed = made.parts > PARTS;
+    let tail = whole(request, rules, &text.slice(lines..), &mut made).await?;
     out.extend_from_slice(&tail);
-    let Made { last, .. } = if lines == text.len() { of_lines } else { of_tail };
+    let Made { last, is_held, .. } = made;
     let (length, with_end, last) = (out.len() as u64, tail.len() as u64, last as u64);
-    Ok((out, Passed { length, with_end, last, is_flushed: of_lines.parts > PARTS }))
+    Ok((out, Passed { length, with_end, last, is_flushed, is_held }))
 }
 
 /// The result for a part of a body. From the first line that takes long on, it is left to the pool.
-async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<(Vec<u8>, Made), Wrong> {
+async fn whole(
+    request: &Request,
+    rules: &Rules,
+    text: &Bytes,
+    made: &mut Made,
+) -> Result<Vec<u8>, Wrong> {
     let mut out = Vec::with_capacity(text.len());
     let (line_bytes, mut rest) = (rules.limit(), text.as_ref());
-    let (mut turn, mut made, mut end) = (0, Made::default(), Instant::now() + PIECE);
+    let (mut turn, mut end) = (0, Instant::now() + PIECE);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if is_too_long(line, line_bytes) {
             return Err(Wrong::TooLong);
         }
         let limits = Limits { line_bytes, patience: Patience::Loop(end) };
-        match replace_line(&rules.list, line, limits, &mut out) {
+        match replace_line(&rules.list, line, limits, &mut out, made) {
             Err(Wrong::Later) => {
-                let (more, of_more) = patiently(request, rules, rest).await?;
+                let (more, of_all) = patiently(request, rules, rest, *made).await?;
                 out.extend(more);
-                made.add(of_more);
-                return Ok((out, made));
+                *made = of_all;
+                return Ok(out);
             }
-            done => made.add(done?),
+            done => done?,
         }
         rest = rest.get(line.len()..).unwrap_or_default();
         turn += line.len();
@@ -143,7 +150,7 @@ async fn whole(request: &Request, rules: &Rules, text: &Bytes) -> Result<(Vec<u8
             (turn, end) = (0, Instant::now() + PIECE);
         }
     }
-    Ok((out, made))
+    Ok(out)
 }
 
 /// Apache limits a line without an end before it replaces anything.
@@ -151,22 +158,23 @@ fn is_too_long(line: &[u8], line_bytes: usize) -> bool {
     line.last() != Some(&b'\n') && line.len() > line_bytes
 }
 
-/// The result of lines, which may take long.
+/// The result of lines, which may take long, and the parts with what was `made` before.
 async fn patiently(
     request: &Request,
     rules: &Rules,
     text: &[u8],
+    mut made: Made,
 ) -> Result<(Vec<u8>, Made), Wrong> {
     let (rules, text) = (rules.clone(), text.to_vec());
     let limits = Limits { line_bytes: rules.limit(), patience: Patience::Pool };
     let pool = request.engine.handle.blocking().clone();
     let replace = move || {
-        let (mut out, mut made) = (Vec::new(), Made::default());
+        let mut out = Vec::new();
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if is_too_long(line, limits.line_bytes) {
                 return Err(Wrong::TooLong);
             }
-            made.add(replace_line(&rules.list, line, limits, &mut out)?);
+            replace_line(&rules.list, line, limits, &mut out, &mut made)?;
         }
         Ok((out, made))
     };

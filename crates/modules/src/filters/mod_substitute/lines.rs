@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bstr::ByteSlice;
 
 use super::Rules;
-use super::rule::{Limits, Patience, Rule, Wrong, replace_line};
+use super::rule::{Limits, Made, Patience, Rule, Wrong, replace_line};
 use crate::filters::rewritten::Rewrite;
 
 /// How long lines are replaced on the loop for each piece of a body.
@@ -75,13 +75,13 @@ impl Lines {
             return Ok(());
         }
         let limits = Limits { line_bytes: self.line_bytes, patience };
-        match replace_line(&self.rules, line, limits, out) {
+        match replace_line(&self.rules, line, limits, out, &mut Made::default()) {
             Err(Wrong::Later) if patience != Patience::Pool => {
                 self.is_slow = true;
                 self.later.extend_from_slice(line);
                 Ok(())
             }
-            done => done.map(drop),
+            done => done,
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Instant;
 use bstr::ByteSlice;
 use pcre::{Captures, Later, Regex};
 
+use crate::filters::rewritten::is_held;
+
 /// A rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -86,38 +88,54 @@ pub(super) struct Made {
     pub parts: usize,
     /// The length of the last one, bytes.
     pub last: usize,
+    /// That of all, bytes.
+    pub bytes: usize,
+    /// Whether base64 holds one back as a whole.
+    pub is_held: bool,
 }
 
 impl Made {
-    /// Adds those of what follows.
-    pub fn add(&mut self, next: Made) {
-        *self = Made { parts: self.parts + next.parts, last: next.last };
+    /// Adds a part.
+    fn add(&mut self, length: usize) {
+        self.is_held |= is_held(self.bytes as u64, length as u64);
+        self.parts += 1;
+        self.last = length;
+        self.bytes += length;
     }
 }
 
-/// Applies all rules to a line, and appends the result. Source: `do_pattmatch`.
+/// Applies all rules to a line, appends the result, and counts its parts. Source: `do_pattmatch`.
 pub(super) fn replace_line(
     rules: &[Rule],
     line: &[u8],
     limits: Limits,
     out: &mut Vec<u8>,
-) -> Result<Made, Wrong> {
-    let mut made: Option<Parts> = None;
+    made: &mut Made,
+) -> Result<(), Wrong> {
+    let mut replaced: Option<Parts> = None;
     for rule in rules {
         let is_quick = !rule.flattens || rules.len() == 1;
-        let next = match &made {
+        let next = match &replaced {
             None => rule.replace_part(line, is_quick, limits)?,
             Some(parts) => rule.replace_parts(parts, is_quick, limits)?,
         };
-        made = next.or(made);
+        replaced = next.or(replaced);
     }
-    let Some(Parts { text, ends }) = made else {
+    let Some(Parts { text, ends }) = replaced else {
         out.extend_from_slice(line);
-        return Ok(Made { parts: 1, last: line.len() });
+        made.add(line.len());
+        return Ok(());
     };
     out.extend_from_slice(&text);
-    let before = ends.iter().nth_back(1).copied().unwrap_or_default();
-    Ok(Made { parts: ends.len().max(1), last: text.len() - before })
+    if ends.is_empty() {
+        made.add(text.len());
+    }
+    let mut start = 0;
+    for end in ends {
+        made.add(end - start);
+        start = end;
+    }
+    Ok(())
 }
 
 impl Rule {
@@ -274,7 +292,7 @@ mod tests {
     fn replaced(rules: &[Rule], line: &str, line_bytes: usize) -> Result<String, Wrong> {
         let mut out = Vec::new();
         let limits = Limits { line_bytes, patience: Patience::Pool };
-        replace_line(rules, line.as_bytes(), limits, &mut out)?;
+        replace_line(rules, line.as_bytes(), limits, &mut out, &mut Made::default())?;
         Ok(String::from_utf8(out).unwrap())
     }
 

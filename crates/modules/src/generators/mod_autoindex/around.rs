@@ -50,7 +50,7 @@ impl Parts {
         let (length, behind) = (lengths.iter().sum(), behind.iter().sum());
         let with_end = Passed::whole(behind).last;
         let last = if behind > 0 { with_end } else { before.last().copied().unwrap_or(0) };
-        Some(Passed { length, with_end, last, is_flushed: false })
+        Some(Passed { length, with_end, last, is_flushed: false, is_held: false })
     }
 
     /// Joins the parts into a body.
