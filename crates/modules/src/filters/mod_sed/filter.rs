@@ -11,7 +11,7 @@ use server::errorlog::Verbatim;
 use server::errors;
 use server::filter::{Beginning, InputFilter, OutputFilter};
 use server::log::Level;
-use server::request::{Announced, Request};
+use server::request::{Announced, BodyEnd, Request};
 use server::request_body::{BodyError, BodySource};
 
 use super::Sed;
@@ -145,6 +145,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
 
 /// Makes what was printed the body. So many bytes of it were printed before its end came.
 fn finish(request: &mut Request, runner: &Runner, out: Vec<u8>, early: usize) {
+    request.response.end = BodyEnd::ByFraming;
     request.response.chunked = early > 0 || runner.is_passed_on_at_end();
     let length = out.len() as u64;
     if early > 0 {

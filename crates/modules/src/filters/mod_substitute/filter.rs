@@ -9,7 +9,7 @@ use server::errorlog::Verbatim;
 use server::errors;
 use server::filter::{Beginning, OutputFilter};
 use server::log::Level;
-use server::request::{Announced, Request};
+use server::request::{Announced, BodyEnd, Request};
 
 use super::lines::{Lines, PIECE};
 use super::rule::{Limits, Made, Patience, Wrong, replace_line};
@@ -83,6 +83,7 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
     let lines = head.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     match parts(request, &rules, &head, lines).await {
         Ok((text, passed)) => {
+            request.response.end = BodyEnd::ByFraming;
             request.response.chunked = lines > 0;
             if lines == 0 {
                 request.allow_ranges();
