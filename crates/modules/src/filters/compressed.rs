@@ -105,8 +105,17 @@ fn is_for_later(request: &Request) -> bool {
     request.response.body.at_hand().is_some_and(|length| length > SHORT_BYTES)
 }
 
+/// A compressed body comes as a whole, whatever it was made of: the head has its length, and ranges
+/// select bytes of it.
+pub(super) fn comes_whole(request: &mut Request) {
+    request.response.chunked = false;
+    request.allow_ranges();
+}
+
 fn done(request: &mut Request, body: Body) -> Body {
-    request.response.chunked &= body.length().is_none();
+    if body.length().is_some() {
+        comes_whole(request);
+    }
     body
 }
 
@@ -138,7 +147,10 @@ fn prepared<M: Coder>(
     let is_shared = !how.has_notes && !request.head.header_only;
     let file = is_shared.then(|| request.file_coding(&body, how.own.number())).flatten();
     if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
-        request.response.chunked = !coded.has_length;
+        match coded.has_length {
+            true => comes_whole(request),
+            false => request.response.chunked = true,
+        }
         return Err(Body::Bytes(coded.bytes));
     }
     let Ok(pack) = how.own.pack() else {

@@ -18,6 +18,7 @@ use super::ratio::Ratio;
 use super::recode::{Coding, Recoded};
 use super::totals::Totals;
 use super::{Deflate, coding, unpacking};
+use crate::filters::compressed::comes_whole;
 use crate::filters::settings::{InForce, in_force};
 
 /// Extra bytes of a compressed response's fields.
@@ -89,7 +90,10 @@ impl OutputFilter for Pack {
         let is_shared = !has_notes && !request.head.header_only;
         let file = is_shared.then(|| request.file_coding(&body, packing.number())).flatten();
         if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
-            request.response.chunked = !coded.has_length;
+            match coded.has_length {
+                true => comes_whole(request),
+                false => request.response.chunked = true,
+            }
             return Body::Bytes(coded.bytes);
         }
         let mut head = Vec::new();
@@ -181,7 +185,9 @@ async fn unpack(request: &mut Request) -> bool {
     let buffer_bytes = in_force::<Deflate>(request).own.buffer_bytes;
     match recoded.begun(is_stream, buffer_bytes).await {
         Ok(body) => {
-            request.response.chunked &= body.length().is_none();
+            if body.length().is_some() {
+                comes_whole(request);
+            }
             request.response.body = body;
             true
         }
@@ -239,6 +245,8 @@ fn log_wrong(request: &mut Request, error: &io::Error, flags: Option<u8>) {
 /// The recoded body. If it is complete its length is known, even if that of the old one was not.
 fn body_of(request: &mut Request, recoded: Recoded, buffer_bytes: usize) -> Body {
     let body = recoded.into_body(buffer_bytes);
-    request.response.chunked &= body.length().is_none();
+    if body.length().is_some() {
+        comes_whole(request);
+    }
     body
 }
