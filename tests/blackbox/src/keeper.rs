@@ -8,6 +8,7 @@ use md5::{Digest, Md5};
 /// What begins the text that stands for credentials by digest, and for the cookies.
 const DIGEST: &str = "@DIGEST ";
 const COOKIES: &str = "@COOKIES";
+const COOKIE_WORD: &str = "COOKIES";
 /// The names of what a login is computed from.
 const PARTS: [&str; 7] = ["username", "realm", "uri", "qop", "nc", "cnonce", "algorithm"];
 
@@ -217,8 +218,12 @@ impl Keeper {
     /// A line of a request that comes back, as TRACE and logs have it, without what this server
     /// alone was sent; `mask` is what has been done to the line.
     pub fn unsend(&self, line: String, mask: &dyn Fn(&str) -> String) -> String {
-        let is_shown = |(filled, _): &&(String, String)| !filled.is_empty();
-        self.sent.iter().filter(is_shown).fold(line, |line, (filled, mark)| {
+        let mut sent: Vec<_> = self.sent.iter().filter(|(filled, _)| !filled.is_empty()).collect();
+        // Cookies of one request may end with those of another.
+        sent.sort_by_key(|(filled, _)| std::cmp::Reverse(filled.len()));
+        sent.into_iter().fold(line, |line, (filled, mark)| {
+            // Those that have no byte to change are as they were.
+            let mark = if mark.starts_with(COOKIE_WORD) { COOKIE_WORD } else { mark };
             let mark = format!("@{mark}@");
             // In a log, with quotes escaped; in a forensic log, with its own marks.
             let logged = filled.replace('\\', "\\\\").replace('"', "\\\"");

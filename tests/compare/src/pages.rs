@@ -4,7 +4,7 @@ use blackbox::compare::{Rule, difference};
 use blackbox::http2;
 
 use crate::site::{Request, Site};
-use crate::wanted::{status, status_line, without_length};
+use crate::wanted::{names, status, status_line, without_length};
 
 /// A rule, or a login or logout by form, may send the page of an error with a status that is none,
 /// such as 200.
@@ -51,7 +51,7 @@ pub fn differ_in_page_of_success(
     has_rule
         && [apache, tamarack].into_iter().all(is_page)
         && status(apache).is_some_and(|status| (200..300).contains(&status))
-        && apache.iter().any(is_html)
+        && (apache.iter().any(is_html) || names(site, "Header", "Content-Type"))
         && !apache.iter().any(is_file)
         && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
 }

@@ -20,7 +20,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 31] = [
+const WANTED: [Wanted; 32] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -142,6 +142,17 @@ const WANTED: [Wanted; 31] = [
         },
     },
     Wanted {
+        cites: "A count (`nc`) above 1,048,574 for one nonce",
+        applies: |site, _, apache, tamarack| {
+            let is_stale =
+                |lines: &[String]| lines.iter().any(|line| line.contains(", stale=true"));
+            status(tamarack) == Some(401)
+                && is_stale(tamarack)
+                && !is_stale(apache)
+                && names(site, "AuthDigestNcCheck", "On")
+        },
+    },
+    Wanted {
         cites: "Denying verified clients over HTTP/2 (`Require ssl-verify-client`)",
         applies: |site, request, apache, tamarack| {
             let is_denial = |lines: &[String]| matches!(status(lines), Some(401 | 403));
@@ -197,7 +208,7 @@ const WANTED: [Wanted; 31] = [
 ];
 
 /// Whether a site has a directive of this name, or any, with these words in it.
-fn names(site: &Site, name: &str, words: &str) -> bool {
+pub fn names(site: &Site, name: &str, words: &str) -> bool {
     let mut found = false;
     site.walk(&mut |node| {
         found |= (name.is_empty() || node.name == name) && node.words.contains(words);
@@ -453,8 +464,16 @@ fn differ_below_wildcards(
         let chosen = lines.iter().find_map(|line| line.strip_prefix("< Content-Location: "))?;
         chosen.rsplit('/').next().map(str::to_owned)
     };
-    let Some(variant) = variant(apache).or_else(|| variant(tamarack)) else { return false };
-    is_below(&variant) && path.rsplit('/').next() != Some(variant.as_str())
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let Some(variant) = variant(apache).or_else(|| variant(tamarack)) else {
+        // An error does not say for which variant it stands.
+        let is_error = status(apache).is_some_and(|status| status >= 400);
+        return is_error
+            && status(apache) == status(tamarack)
+            && names(site, "Options", "MultiViews")
+            && is_below(last);
+    };
+    is_below(&variant) && last != variant
 }
 
 /// Parts of listings of which Tamarack's is the shorter one.
@@ -702,7 +721,13 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
 }
 
 /// A pattern whose steps double with each letter of the client's text: to Apache it does not match.
-pub fn is_undecided(site: &Site, request: &Request, tamarack: &[String]) -> bool {
+fn is_undecided(site: &Site, request: &Request, tamarack: &[String]) -> bool {
+    let status = status(tamarack).or_else(|| status_of_page(tamarack));
+    may_be_undecided(site, request) && matches!(status, Some(403 | 500))
+}
+
+/// Whether the site has such a pattern, and the request such a text.
+pub fn may_be_undecided(site: &Site, request: &Request) -> bool {
     const DOUBLING: &str = "(a+)+";
     /// The number of letters that takes more steps than the limit.
     const LETTERS: usize = 20;
@@ -710,9 +735,7 @@ pub fn is_undecided(site: &Site, request: &Request, tamarack: &[String]) -> bool
     site.walk(&mut |node| doubles |= node.words.contains(DOUBLING));
     let run = [b'a'; LETTERS];
     let is_long = |text: &[u8]| text.windows(LETTERS).any(|part| part == run);
-    let asks = is_long(&request.target) || request.fields.iter().any(|(_, text)| is_long(text));
-    let status = status(tamarack).or_else(|| status_of_page(tamarack));
-    doubles && asks && matches!(status, Some(403 | 500))
+    doubles && (is_long(&request.target) || request.fields.iter().any(|(_, text)| is_long(text)))
 }
 
 /// The line that allows this difference. `errors` is what Tamarack's error log says of the request.

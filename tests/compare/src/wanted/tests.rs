@@ -129,6 +129,25 @@ fn a_redirect_of_a_fallback_may_fail() {
 }
 
 #[test]
+fn a_nonce_that_is_counted_out_is_stale() {
+    let site = |value: &str| {
+        let config = vec![Node::directive("AuthDigestNcCheck", value)];
+        Site { config, ..Site::default() }
+    };
+    let lines = |end: &str| {
+        let field = format!("< WWW-Authenticate: Digest realm=\"r\"{end}");
+        ["< HTTP/1.1 401 Unauthorized".to_owned(), field, "<".to_owned()]
+    };
+    let (fresh, stale) = (lines(""), lines(", stale=true"));
+    let is_wanted = |site: &Site, apache: &[String], tamarack: &[String]| {
+        rule(site, &Request::default(), apache, tamarack).is_some()
+    };
+    assert!(is_wanted(&site("On"), &fresh, &stale));
+    assert!(!is_wanted(&site("Off"), &fresh, &stale));
+    assert!(!is_wanted(&site("On"), &stale, &fresh));
+}
+
+#[test]
 fn a_folder_as_it_is_may_lack_its_body() {
     let config = vec![Node::directive("SetHandler", "send-as-is")];
     let site = Site { config, ..Site::default() };
