@@ -289,8 +289,10 @@ fn replace_number(text: &str, number: &str, name: &str) -> String {
         let (before, found) = rest.split_at(at);
         let (found, after) = found.split_at(number.len());
         replaced.push_str(before);
+        // Behind a host it ends where its length says, as in a text that goes on with a digest.
+        let is_behind_host = ["localhost:", ".test:"].iter().any(|host| replaced.ends_with(host));
         let is_part = replaced.ends_with(|last: char| last.is_ascii_digit())
-            || after.starts_with(|first: char| first.is_ascii_digit());
+            || !is_behind_host && after.starts_with(|first: char| first.is_ascii_digit());
         let is_thread = replaced.ends_with("[pid ") || replaced.ends_with(":tid ");
         replaced.push_str(if is_part || is_thread { found } else { name });
         rest = after;

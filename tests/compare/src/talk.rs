@@ -94,6 +94,7 @@ pub fn talk_all(
             log_limit,
             main_log,
             allowed,
+            errors: ErrorLogs::of(&sides, seat),
         };
         let (verdict, has_all_lines) = talk.all(case);
         // A line that was not waited for would count for the next site.
@@ -130,6 +131,8 @@ struct Talk<'a> {
     /// The request lines whose responses differ, or may, as a rule allows: so do their lines in the
     /// log.
     allowed: Vec<Vec<u8>>,
+    /// What the error logs say of the site.
+    errors: ErrorLogs,
 }
 
 impl Talk<'_> {
@@ -416,8 +419,10 @@ impl Talk<'_> {
             }
             if limit.left().is_none() {
                 let is_allowed = match logs.as_slice() {
+                    // Beyond a limit, Apache goes on and says more.
                     [apache, tamarack] => {
                         wanted::rule_of_logs(&case.site, apache, tamarack).is_some()
+                            || wanted::limit(&self.errors.more()).is_some()
                     }
                     _ => false,
                 };

@@ -738,6 +738,11 @@ pub fn may_be_undecided(site: &Site, request: &Request) -> bool {
     doubles && (is_long(&request.target) || request.fields.iter().any(|(_, text)| is_long(text)))
 }
 
+/// The line of a limit that Tamarack's error log says was reached.
+pub fn limit(errors: &str) -> Option<&'static str> {
+    LIMITS.iter().find(|(message, _)| errors.contains(message)).map(|(_, cites)| *cites)
+}
+
 /// The line that allows this difference. `errors` is what Tamarack's error log says of the request.
 pub fn rule(
     site: &Site,
@@ -746,7 +751,7 @@ pub fn rule(
     tamarack: &[String],
     errors: &str,
 ) -> Option<&'static str> {
-    if let Some((_, cites)) = LIMITS.iter().find(|(message, _)| errors.contains(message)) {
+    if let Some(cites) = limit(errors) {
         return Some(cites);
     }
     let is_folder = errors.contains(REFUSED_AS_IS);
