@@ -8,7 +8,6 @@ use md5::{Digest, Md5};
 /// What begins the text that stands for credentials by digest, and for the cookies.
 const DIGEST: &str = "@DIGEST ";
 const COOKIES: &str = "@COOKIES";
-const COOKIE_WORD: &str = "COOKIES";
 /// The names of what a login is computed from.
 const PARTS: [&str; 7] = ["username", "realm", "uri", "qop", "nc", "cnonce", "algorithm"];
 
@@ -58,6 +57,9 @@ impl Keeper {
                 _ => self.cookies(words.next()),
             };
             out.push_str(&filled);
+            // Those that have no byte to change are as they were.
+            let is_as_was = mark.starts_with("COOKIES ") && filled == self.cookies(None);
+            let mark = if is_as_was { "COOKIES" } else { mark };
             self.sent.push((filled, mark.to_owned()));
             rest = after.unwrap_or_default();
         }
@@ -222,8 +224,6 @@ impl Keeper {
         // Cookies of one request may end with those of another.
         sent.sort_by_key(|(filled, _)| std::cmp::Reverse(filled.len()));
         sent.into_iter().fold(line, |line, (filled, mark)| {
-            // Those that have no byte to change are as they were.
-            let mark = if mark.starts_with(COOKIE_WORD) { COOKIE_WORD } else { mark };
             let mark = format!("@{mark}@");
             // In a log, with quotes escaped; in a forensic log, with its own marks.
             let logged = filled.replace('\\', "\\\\").replace('"', "\\\"");
@@ -345,6 +345,17 @@ mod tests {
         let mut keeper = Keeper::default();
         keeper.fill(b"Cookie: @COOKIES@\r\n".to_vec());
         assert_eq!(keeper.unsend("| Cookie:\\r".to_owned(), &str::to_owned), "| Cookie:\\r");
+    }
+
+    #[test]
+    fn cookies_are_told_apart_from_longer_ones() {
+        let mut keeper = Keeper::default();
+        keeper.learn(&answer(&[("Set-Cookie", "b=2")]));
+        keeper.fill(b"Cookie: @COOKIES 99@\r\n".to_vec());
+        assert_eq!(keeper.unsend("| b=2".to_owned(), &str::to_owned), "| @COOKIES@");
+        keeper.cookies.insert(0, ("a".to_owned(), "1".to_owned()));
+        keeper.fill(b"Cookie: @COOKIES 2@\r\n".to_vec());
+        assert_eq!(keeper.unsend("| a=0; b=2".to_owned(), &str::to_owned), "| @COOKIES 2@");
     }
 
     #[test]
