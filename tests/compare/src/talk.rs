@@ -405,7 +405,7 @@ impl Talk<'_> {
                 let is_compared =
                     |line: &String| !is_end(line) && !allowed.iter().any(|of| line.contains(of));
                 let unsend = |line: String| match keepers.get(at) {
-                    Some(keeper) => keeper.unsend(line, &|line| renderer.mask(line)),
+                    Some(keeper) => cookies(keeper.unsend(line, &|line| renderer.mask(line))),
                     None => line,
                 };
                 let lines = lines.into_iter().map(|line| unsend(line.replace(&root, "@ROOT@")));
@@ -495,6 +495,14 @@ impl ErrorLogs {
     }
 }
 
+/// A line in which cookies with a changed byte are as others: a counter or a time in them may be
+/// that of the next ones by chance.
+fn cookies(line: String) -> String {
+    let Some((before, rest)) = line.split_once("@COOKIES ") else { return line };
+    let Some((_, after)) = rest.split_once('@') else { return line };
+    format!("{before}@COOKIES@{after}")
+}
+
 /// Reads a response, and returns whether it is the connection's last.
 fn response(
     request: &Request,
@@ -510,7 +518,7 @@ fn response(
     keeper.learn(&answer);
     let lines = lines(request, &answer, renderer).into_iter();
     let unsend = |line| match request.method == "TRACE" {
-        true => keeper.unsend(line, &|line| renderer.mask(line)),
+        true => cookies(keeper.unsend(line, &|line| renderer.mask(line))),
         false => line,
     };
     let mut lines: Vec<String> = lines.map(|line| unsend(keeper.unfill(line))).collect();

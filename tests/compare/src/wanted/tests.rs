@@ -502,6 +502,11 @@ fn a_file_of_the_future_is_modified_now() {
     };
     assert!(!differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sun, 22 Nov 2026 22:46:08 GMT"]));
     assert!(differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sun, 22 Nov 2026 22:46:12 GMT"]));
+    let expires = |second: u32| {
+        let date = format!("Sun, 22 Nov 2026 22:46:0{second} GMT");
+        [format!("< Expires: {date}"), format!("< Last-Modified: {date}"), "<".to_owned()]
+    };
+    assert!(rule(&site, &Request::default(), &expires(7), &expires(8)).is_some());
     assert!(differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sat, 01 Jan 2022 00:00:00 GMT"]));
 }
 
