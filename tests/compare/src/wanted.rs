@@ -20,7 +20,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 32] = [
+const WANTED: [Wanted; 33] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -138,6 +138,17 @@ const WANTED: [Wanted; 32] = [
             http2::is_on()
                 && status(apache) == Some(401)
                 && status(tamarack) != Some(401)
+                && names(site, "AuthDigestNcCheck", "On")
+        },
+    },
+    Wanted {
+        cites: "`nc` of a digest that is no hexadecimal number",
+        applies: |site, request, _, tamarack| {
+            let is_empty = |(name, value): &(String, Vec<u8>)| {
+                name == "Authorization" && value.ends_with(b" nc=@")
+            };
+            status(tamarack) == Some(401)
+                && request.fields.iter().any(is_empty)
                 && names(site, "AuthDigestNcCheck", "On")
         },
     },

@@ -129,6 +129,22 @@ fn a_redirect_of_a_fallback_may_fail() {
 }
 
 #[test]
+fn a_digest_without_a_count_may_be_refused() {
+    let config = vec![Node::directive("AuthDigestNcCheck", "On")];
+    let site = Site { config, ..Site::default() };
+    let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+    let (found, refused) = (lines("404 Not Found"), lines("401 Unauthorized"));
+    let is_wanted = |site: &Site, digest: &str| {
+        let fields = vec![("Authorization".to_owned(), digest.into())];
+        let request = Request { fields, ..Request::default() };
+        rule(site, &request, &found, &refused).is_some()
+    };
+    assert!(is_wanted(&site, "@DIGEST alice:test nc=@"));
+    assert!(!is_wanted(&site, "@DIGEST alice:test@"));
+    assert!(!is_wanted(&Site::default(), "@DIGEST alice:test nc=@"));
+}
+
+#[test]
 fn a_nonce_that_is_counted_out_is_stale() {
     let site = |value: &str| {
         let config = vec![Node::directive("AuthDigestNcCheck", value)];
