@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 use std::marker::PhantomData;
 
+use bytes::Bytes;
 use server::body::Body;
 use server::filter::{Beginning, OutputFilter};
 use server::request::{FileCoding, Request};
@@ -105,17 +106,23 @@ fn is_for_later(request: &Request) -> bool {
     request.response.body.at_hand().is_some_and(|length| length > SHORT_BYTES)
 }
 
-/// A compressed body comes as a whole, whatever it was made of: the head has its length, and ranges
-/// select bytes of it.
-pub(super) fn comes_whole(request: &mut Request) {
-    request.response.chunked = false;
-    request.allow_ranges();
+/// A compressed body that is complete comes as a whole, whatever it was made of: the head has its
+/// length, and ranges select bytes of it.
+pub(super) fn done(request: &mut Request, body: Body) -> Body {
+    if body.length().is_some() {
+        request.response.chunked = false;
+        request.allow_ranges();
+    }
+    body
 }
 
-fn done(request: &mut Request, body: Body) -> Body {
-    if body.length().is_some() {
-        comes_whole(request);
+/// The body that was made of the same file before, passed on as it was then.
+pub(super) fn done_before(request: &mut Request, bytes: Bytes, has_length: bool) -> Body {
+    let body = Body::Bytes(bytes);
+    if has_length {
+        return done(request, body);
     }
+    request.response.chunked = true;
     body
 }
 
@@ -147,11 +154,7 @@ fn prepared<M: Coder>(
     let is_shared = !how.has_notes && !request.head.header_only;
     let file = is_shared.then(|| request.file_coding(&body, how.own.number())).flatten();
     if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
-        match coded.has_length {
-            true => comes_whole(request),
-            false => request.response.chunked = true,
-        }
-        return Err(Body::Bytes(coded.bytes));
+        return Err(done_before(request, coded.bytes, coded.has_length));
     }
     let Ok(pack) = how.own.pack() else {
         // Its settings were checked when they were read; what is left is a lack of memory.

@@ -18,7 +18,7 @@ use super::ratio::Ratio;
 use super::recode::{Coding, Recoded};
 use super::totals::Totals;
 use super::{Deflate, coding, unpacking};
-use crate::filters::compressed::comes_whole;
+use crate::filters::compressed::{done, done_before};
 use crate::filters::settings::{InForce, in_force};
 
 /// Extra bytes of a compressed response's fields.
@@ -90,11 +90,7 @@ impl OutputFilter for Pack {
         let is_shared = !has_notes && !request.head.header_only;
         let file = is_shared.then(|| request.file_coding(&body, packing.number())).flatten();
         if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
-            match coded.has_length {
-                true => comes_whole(request),
-                false => request.response.chunked = true,
-            }
-            return Body::Bytes(coded.bytes);
+            return done_before(request, coded.bytes, coded.has_length);
         }
         let mut head = Vec::new();
         let packer = Packer::new(packing.level, packing.window_bits, &mut head);
@@ -185,10 +181,7 @@ async fn unpack(request: &mut Request) -> bool {
     let buffer_bytes = in_force::<Deflate>(request).own.buffer_bytes;
     match recoded.begun(is_stream, buffer_bytes).await {
         Ok(body) => {
-            if body.length().is_some() {
-                comes_whole(request);
-            }
-            request.response.body = body;
+            request.response.body = done(request, body);
             true
         }
         Err(error) => {
@@ -244,9 +237,5 @@ fn log_wrong(request: &mut Request, error: &io::Error, flags: Option<u8>) {
 
 /// The recoded body. If it is complete its length is known, even if that of the old one was not.
 fn body_of(request: &mut Request, recoded: Recoded, buffer_bytes: usize) -> Body {
-    let body = recoded.into_body(buffer_bytes);
-    if body.length().is_some() {
-        comes_whole(request);
-    }
-    body
+    done(request, recoded.into_body(buffer_bytes))
 }
