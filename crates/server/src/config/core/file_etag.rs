@@ -45,12 +45,16 @@ pub struct FileEtag {
 
 impl FileEtag {
     /// The parts in force. Signed words change the list of an outer section; without one, added
-    /// words are the whole list, and removed words remove nothing from the default.
+    /// words are the whole list, and removed words remove nothing from the default. A list that
+    /// loses all its words is the default.
     pub fn parts(&self) -> EtagParts {
         match self.absolute {
             // Signed words add nothing to the `None` of their own section.
             Some(base) if base.is_none() => base,
-            Some(base) => EtagParts((base.0 | self.add.0) & !self.remove.0),
+            Some(base) => {
+                let parts = EtagParts((base.0 | self.add.0) & !self.remove.0);
+                if parts.is_none() { EtagParts::DEFAULT } else { parts }
+            }
             None if self.add.is_none() => EtagParts::DEFAULT,
             None => self.add,
         }
