@@ -98,13 +98,18 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
         let directory = etag::of_file(&info, parts, request.time_us);
         request.keep(VariantsTag::of(&directory, request.kept()));
     }
-    // Those of one quality stay in the order of their names (`variantsortf`).
-    all.sort_by(|a, b| b.source_quality.total_cmp(&a.source_quality));
+    // `variantsortf`
+    all.sort_by(|a, b| {
+        let by_quality = b.source_quality.total_cmp(&a.source_quality);
+        by_quality.then_with(|| a.file_name.cmp(&b.file_name))
+    });
     let on_disk = all.len();
     Ok(Some(Variants { all, on_disk }))
 }
 
-/// The names in a directory that begin with `base` and a dot, sorted.
+/// The names in a directory that begin with `base` and a dot. They stay in the directory's order,
+/// in which Apache looks them up too: what the first look-up loads, such as a session, is not
+/// loaded again by the others.
 async fn read_names(request: &Request, directory: &[u8], base: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
     let prefix = [base, b"."].concat();
     let place = directory.to_vec();
@@ -118,7 +123,6 @@ async fn read_names(request: &Request, directory: &[u8], base: &[u8]) -> Result<
                 names.push(name);
             }
         }
-        names.sort();
         Ok(names)
     };
     let pool = request.engine.handle.blocking().clone();
