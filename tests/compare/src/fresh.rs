@@ -8,7 +8,7 @@ use crate::skipped::htaccess;
 const UNIQUE_ID: &str = "(^|[^A-Za-z0-9@_-])[A-Za-z0-9@_-]{27}($|[^A-Za-z0-9@_-])";
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 14] = [
+const MASKS: [(&[&str], &str, &str); 15] = [
     // Whether the end of a program's output is there in time decides.
     (
         &["ScriptAlias", "fcgi:", "scgi:", "uwsgi:"],
@@ -26,6 +26,8 @@ const MASKS: [(&[&str], &str, &str); 14] = [
     // mod_usertrack: the cookie, and the end of its life.
     (&["CookieTracking", "{cookie}"], r"[0-9a-f]{1,8}\.[0-9a-f]{10,16}", "COOKIE"),
     (&["CookieExpires"], r"expires=\w{3}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT", "expires=DATE"),
+    // A cookie of mod_rewrite whose value is an address lives as many minutes as the port is high.
+    (&["CO=", "cookie="], "(; domain=//[^;]*; expires=)[^;]* GMT", "${1}DATE"),
     // Keys of sessions, and times in them; how long cookies live.
     (
         &["SessionDBDCookieName", "SessionDBDCookieName2"],

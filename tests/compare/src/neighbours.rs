@@ -29,7 +29,9 @@ pub fn rule_of_default(
     });
     let is_unheard = apache.first().is_some_and(|line| line == NO_ANSWER) && has_document;
     let is_unread = |lines: &[String]| {
-        lines.first().and_then(|line| line.split(' ').nth(2)).is_some_and(|status| status == "400")
+        let status = lines.first().and_then(|line| line.split(' ').nth(2));
+        // A response of HTTP/0.9 is the page alone.
+        status == Some("400") || lines.iter().any(|line| line.starts_with("| <title>400 "))
     };
     if !is_unread(tamarack) {
         return None;
@@ -109,6 +111,9 @@ mod tests {
         assert!(rule(&as_is, &unheard, &bad).is_some());
         assert!(rule(&as_is, &unheard, &found).is_none() && rule(&as_is, &found, &bad).is_none());
         assert!(rule(&asks("none"), &unheard, &bad).is_none());
+        let page = ["| <!DOCTYPE html>", "| <title>400 Bad Request</title>"].map(str::to_owned);
+        assert!(rule(&with_document, &unheard, &page).is_some());
+        assert!(rule(&asks("optional"), &unheard, &page).is_none());
     }
 
     #[test]
