@@ -7,7 +7,7 @@ use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::api::directive::{ErasedRow, Row};
+use crate::api::directive::{Cx, ErasedRow, Row};
 use crate::api::hooks::{HookTable, Hooks};
 use crate::api::missing::Missing;
 use crate::merge::Merge;
@@ -34,6 +34,11 @@ pub trait Module: Sized + Send + Sync + 'static {
     const ACTS_UNASKED: bool = false;
     /// Its directives, one row each.
     const DIRECTIVES: &'static [Row<Self>] = &[];
+    /// Leaves out a directive of an `.htaccess`, as `AllowOverride Nonfatal=` asks. As in Apache, the
+    /// file then has the module's configuration (`ap_set_config_vectors`).
+    fn skipped(cx: &mut Cx<'_, '_, Self>) {
+        cx.dir();
+    }
     /// Registers its hooks; called once at startup.
     fn hooks(_hooks: &mut Hooks<'_, Self>) {}
 }

@@ -264,6 +264,7 @@ impl Target<'_> {
             if in_htaccess && self.nonfatal != Override::NONE {
                 let why = format!("{} in .htaccess forbidden by AllowOverride", shown(row));
                 self.build.remark(node.span, "AH02295", why);
+                row.skip(self);
                 return Ok(());
             }
             return Err(Box::new(self.wrong_place(node, row)));

@@ -35,7 +35,7 @@ mod value;
 mod variable;
 
 use server::build::Build;
-use server::directive::Row;
+use server::directive::{Cx, Row};
 use server::hooks::{Bound, Hooks, Phase, Rank};
 use server::module::Module;
 
@@ -54,6 +54,10 @@ impl Module for Rewrite {
     type Server = Settings;
     type Dir = Directory;
     const DIRECTIVES: &'static [Row<Rewrite>] = rows::ROWS;
+
+    fn skipped(cx: &mut Cx<'_, '_, Self>) {
+        rows::common(cx);
+    }
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
         hooks.post_config(prepare);

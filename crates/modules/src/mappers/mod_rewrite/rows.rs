@@ -73,7 +73,7 @@ type Here<'a, 't> = Cx<'a, 't, Rewrite>;
 
 /// The settings of the directive's section, which takes its path from its first directive
 /// (`config_perdir_create`).
-fn common<'c>(cx: &'c mut Here<'_, '_>) -> &'c mut Common {
+pub(super) fn common<'c>(cx: &'c mut Here<'_, '_>) -> &'c mut Common {
     mention(cx);
     let Some(path) = cx.path().map(with_slash) else { return &mut cx.server().common };
     let dir = cx.dir();

@@ -31,6 +31,7 @@ pub struct ErasedRow {
     /// Whether it is a container.
     pub is_section: bool,
     set: Box<dyn Fn(&mut Target<'_>, &Node) -> Set + Send + Sync>,
+    skip: fn(&mut Target<'_>, slot: usize),
 }
 
 impl ErasedRow {
@@ -48,6 +49,7 @@ impl ErasedRow {
             state: row.state,
             is_section: matches!(row.takes, Takes::Section(_)),
             set: Box::new(move |target, node| set(row, slot, target, node)),
+            skip: |target, slot| M::skipped(&mut Cx::new(target, slot)),
         }
     }
 
@@ -71,12 +73,18 @@ impl ErasedRow {
             state: State::Partial("its module is not implemented yet"),
             is_section,
             set: Box::new(set),
+            skip: |_, _| {},
         }
     }
 
     /// Runs the setter on a directive's arguments.
     pub fn set(&self, target: &mut Target<'_>, node: &Node) -> Set {
         (self.set)(target, node)
+    }
+
+    /// Leaves the directive out, as `AllowOverride Nonfatal=` asks.
+    pub fn skip(&self, target: &mut Target<'_>) {
+        (self.skip)(target, self.slot);
     }
 }
 
