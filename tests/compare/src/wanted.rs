@@ -740,7 +740,10 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
 /// A pattern whose steps double with each letter of the client's text: to Apache it does not match.
 fn is_undecided(site: &Site, request: &Request, tamarack: &[String]) -> bool {
     let status = status(tamarack).or_else(|| status_of_page(tamarack));
-    may_be_undecided(site, request) && matches!(status, Some(403 | 500))
+    // An error document elsewhere is a redirect.
+    let is_error = matches!(status, Some(403 | 500))
+        || status == Some(302) && names(site, "ErrorDocument", "://");
+    may_be_undecided(site, request) && is_error
 }
 
 /// Whether the site has such a pattern, and the request such a text.

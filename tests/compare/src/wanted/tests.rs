@@ -538,6 +538,11 @@ fn a_doubling_pattern_may_end_a_long_request() {
     let long = format!("/?{}x", "a".repeat(30));
     assert!(!differs(&long, "500 Internal Server Error") && differs(&long, "404 Not Found"));
     assert!(differs("/?aaax", "500 Internal Server Error"));
+    assert!(differs(&long, "302 Found"));
+    let mut with_document = site.clone();
+    with_document.config.push(Node::directive("ErrorDocument", "500 http://other.test/"));
+    let request = Request { target: long.into(), ..Request::default() };
+    assert!(rule(&with_document, &request, &lines("403 Forbidden"), &lines("302 Found")).is_some());
 }
 
 #[test]
