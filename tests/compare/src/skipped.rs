@@ -3,7 +3,8 @@
 use crate::rows;
 use crate::site::{Case, Content, Edit, Node};
 
-/// The line that allows a difference because of a skipped directive of mod_access_compat.
+/// The line that allows a difference because of a skipped directive of mod_access_compat or
+/// mod_rewrite.
 const OF_SKIPPED: &str =
     "Lifting the access control of outer sections (`Order`, `Allow`, `Deny`, `Satisfy`)";
 
@@ -17,8 +18,12 @@ pub fn rule_of_skipped(
     case.site.walk(&mut |node| {
         skips |= node.name == "AllowOverride" && node.words.contains("Nonfatal=");
     });
+    let mut has_rules = false;
+    case.site.walk(&mut |node| has_rules |= node.name == "RewriteRule");
+    let restricts =
+        |nodes: &Vec<Node>| has(nodes, "access_compat") || has_rules && has(nodes, "rewrite");
     let may_differ = skips && apache.first() != tamarack.first();
-    (may_differ && htaccess(case).any(|nodes| restricts(nodes))).then_some(OF_SKIPPED)
+    (may_differ && htaccess(case).any(restricts)).then_some(OF_SKIPPED)
 }
 
 /// What stands in `.htaccess` files, from the beginning or later.
@@ -34,11 +39,11 @@ pub fn htaccess(case: &Case) -> impl Iterator<Item = &Vec<Node>> {
     in_files.chain(in_changes)
 }
 
-/// Whether they contain a directive of mod_access_compat.
-fn restricts(nodes: &[Node]) -> bool {
-    let mut restricts = false;
-    Node::walk(nodes, &mut |node| restricts |= rows::module(&node.name) == "access_compat");
-    restricts
+/// Whether they contain a directive of a module.
+fn has(nodes: &[Node], module: &str) -> bool {
+    let mut has = false;
+    Node::walk(nodes, &mut |node| has |= rows::module(&node.name) == module);
+    has
 }
 
 /// All lines that are cited here.
@@ -56,7 +61,10 @@ mod tests {
         let is_allowed = |overrides: &str, name: &str, statuses: [&str; 2]| {
             let content = Content::Htaccess(vec![Node::directive(name, "x")]);
             let file = File { path: "htdocs/.htaccess".to_owned(), content, options: Vec::new() };
-            let config = vec![Node::directive("AllowOverride", overrides)];
+            let mut config = vec![Node::directive("AllowOverride", overrides)];
+            if name == "RewriteRule" {
+                config.push(Node::directive(name, "^a - [F]"));
+            }
             let site = Site { config, files: vec![file], ..Site::default() };
             let case = Case { site, ..Case::default() };
             let [apache, tamarack] = statuses.map(lines);
@@ -64,6 +72,8 @@ mod tests {
         };
         let statuses = ["200 OK", "403 Forbidden"];
         assert!(is_allowed("Nonfatal=All", "Order", statuses));
+        assert!(is_allowed("Nonfatal=All", "RewriteRule", statuses));
+        assert!(!is_allowed("Nonfatal=All", "RewriteBase", statuses));
         assert!(!is_allowed("All", "Order", statuses));
         assert!(!is_allowed("Nonfatal=All", "Require", statuses));
         assert!(!is_allowed("Nonfatal=All", "Order", ["200 OK", "200 OK"]));

@@ -60,6 +60,10 @@ impl Module for AccessCompat {
         .default("All"),
     ];
 
+    fn skipped(_: &mut Cx<'_, '_, AccessCompat>) {
+        // In Apache, the access control of outer sections ends here.
+    }
+
     fn hooks(hooks: &mut Hooks<'_, AccessCompat>) {
         hooks.satisfies_any(|dir| dir.any);
         hooks.on(Phase::AccessChecker, Rank::MIDDLE, |cx| !cx.dir.lets_all_in(), check);

@@ -34,8 +34,8 @@ pub trait Module: Sized + Send + Sync + 'static {
     const ACTS_UNASKED: bool = false;
     /// Its directives, one row each.
     const DIRECTIVES: &'static [Row<Self>] = &[];
-    /// Leaves out a directive of an `.htaccess`, as `AllowOverride Nonfatal=` asks. As in Apache, the
-    /// file then has the module's configuration (`ap_set_config_vectors`).
+    /// Leaves out a directive of an `.htaccess`, as `AllowOverride Nonfatal=` asks. As in Apache,
+    /// the file then has the module's configuration (`ap_set_config_vectors`).
     fn skipped(cx: &mut Cx<'_, '_, Self>) {
         cx.dir();
     }

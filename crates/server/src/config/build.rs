@@ -322,8 +322,7 @@ impl Target<'_> {
         if self.build.diagnostics.len() >= hint::HINTS_MAX {
             return found;
         }
-        let registry = &self.build.registry;
-        let Some(hint) = Hint::new(registry, name) else { return found };
+        let Some(hint) = Hint::new(&self.build.registry, name) else { return found };
         if let (true, Some(owner)) = (hint.is_it, &hint.missing) {
             let end = if node.is_section() { ">" } else { "" };
             let belongs = missing::belongs(&format!("{shown}{end}"), owner);

@@ -56,7 +56,7 @@ impl Module for Rewrite {
     const DIRECTIVES: &'static [Row<Rewrite>] = rows::ROWS;
 
     fn skipped(cx: &mut Cx<'_, '_, Self>) {
-        rows::common(cx);
+        rows::skip(cx);
     }
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {

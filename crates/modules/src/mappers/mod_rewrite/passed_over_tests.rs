@@ -415,8 +415,11 @@ impl List {
     fn new(settings: &Settings) -> List {
         let with = |rules| {
             let common = Common { rules, ..settings.common.clone() };
-            let directory =
-                Directory { common: common.clone(), path: Some(FOLDER.into()), base: None };
+            let directory = Directory {
+                common: common.clone(),
+                path: Some(FOLDER.into()),
+                ..Directory::default()
+            };
             (Settings { common, ..settings.clone() }, directory)
         };
         let rules = &settings.common.rules;

@@ -73,12 +73,22 @@ type Here<'a, 't> = Cx<'a, 't, Rewrite>;
 
 /// The settings of the directive's section, which takes its path from its first directive
 /// (`config_perdir_create`).
-pub(super) fn common<'c>(cx: &'c mut Here<'_, '_>) -> &'c mut Common {
+fn common<'c>(cx: &'c mut Here<'_, '_>) -> &'c mut Common {
     mention(cx);
     let Some(path) = cx.path().map(with_slash) else { return &mut cx.server().common };
     let dir = cx.dir();
     dir.path.get_or_insert(path);
+    dir.is_skipped = false;
     &mut dir.common
+}
+
+/// A directive that an `.htaccess` may not have: the engine's check of links is for its folder.
+pub(super) fn skip(cx: &mut Here<'_, '_>) {
+    let is_first = cx.path().is_some() && cx.dir().path.is_none();
+    common(cx);
+    if is_first {
+        cx.dir().is_skipped = true;
+    }
 }
 
 fn with_slash(path: &[u8]) -> Arc<[u8]> {

@@ -185,16 +185,23 @@ pub struct Directory {
     pub(super) path: Option<Arc<[u8]>>,
     /// `RewriteBase`
     pub(super) base: Option<Arc<[u8]>>,
+    /// Whether an `.htaccess` only has directives of this module that it may not have, which
+    /// `AllowOverride Nonfatal=` leaves out.
+    pub(super) is_skipped: bool,
 }
 
 impl Merge for Directory {
     fn merge(outer: &Self, inner: &Self) -> Self {
+        if inner.is_skipped && outer.path.is_some() {
+            // In Apache the rules of outer sections end here, and with them what they forbid.
+            return outer.clone();
+        }
         let (common, _) = Common::merge(&outer.common, &inner.common);
         let base = match common.options().has(Options::MERGE_BASE) {
             true => inner.base.clone().or_else(|| outer.base.clone()),
             false => inner.base.clone(),
         };
-        Directory { common, path: inner.path.clone(), base }
+        Directory { common, path: inner.path.clone(), base, is_skipped: false }
     }
 }
 
@@ -205,7 +212,7 @@ mod tests {
     fn directory(path: &str, options: Option<Options>) -> Directory {
         let path = Some(Arc::from(path.as_bytes()));
         let common = Common { options, ..Common::default() };
-        Directory { common, path, base: Some(Arc::from(&b"/base"[..])) }
+        Directory { common, path, base: Some(Arc::from(&b"/base"[..])), is_skipped: false }
     }
 
     #[test]
