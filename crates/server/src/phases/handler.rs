@@ -8,7 +8,6 @@ use crate::api::hooks::{Phase, Step, Verdict};
 use crate::errorlog::Verbatim;
 use crate::log::Level;
 use crate::phases::process::run_all;
-use crate::phases::redirect::GivenType;
 use crate::request::{FileKind, Request, Switching};
 
 /// Inserts filters and runs the handlers.
@@ -64,8 +63,7 @@ fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
         request.handler = Some(name.unwrap_or(Cow::Borrowed(DEFAULT)));
     }
     if request.response.content_type.is_none() {
-        request.response.content_type =
-            request.kept().map(|GivenType(given): &GivenType| given.clone());
+        request.response.content_type = request.given_type().map(<[u8]>::to_vec);
     }
     named
 }

@@ -25,17 +25,17 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
 /// Source: `ap_internal_redirect_handler`.
 pub async fn internal_redirect_handler(request: &mut Request, uri: &[u8]) -> Verdict {
     let media_type = request.response.content_type.clone();
-    redirect(request, uri, Quick::No(media_type.map(GivenType))).await
+    redirect(request, uri, Quick::No(media_type)).await
 }
 
 /// Whether quick handlers run; if not, the media type that the response may get.
 enum Quick {
     Yes,
-    No(Option<GivenType>),
+    No(Option<Vec<u8>>),
 }
 
-/// The media type of a response that has none of its own. No handler is chosen by it.
-pub(super) struct GivenType(pub Vec<u8>);
+/// [`Request::given_type`]
+struct GivenType(Vec<u8>);
 
 async fn redirect(request: &mut Request, uri: &[u8], quick: Quick) -> Verdict {
     let depth = request.depth.redirects + 1;
@@ -54,7 +54,7 @@ async fn redirect(request: &mut Request, uri: &[u8], quick: Quick) -> Verdict {
             Verdict::Ok => match quick {
                 Quick::Yes => process::process(request).await,
                 Quick::No(given) => {
-                    given.into_iter().for_each(|given| request.keep(given));
+                    given.into_iter().for_each(|given| request.give_type(given));
                     process::process_at_length(request).await
                 }
             },
@@ -73,6 +73,17 @@ async fn redirect(request: &mut Request, uri: &[u8], quick: Quick) -> Verdict {
 }
 
 impl Request {
+    /// The media type that the response gets if it has none of its own: that of the request before,
+    /// which has passed this one to a handler. No handler is chosen by it.
+    pub fn given_type(&self) -> Option<&[u8]> {
+        self.kept().map(|GivenType(given)| &given[..])
+    }
+
+    /// Changes [`Request::given_type`].
+    pub fn give_type(&mut self, media_type: Vec<u8>) {
+        self.keep(GivenType(media_type));
+    }
+
     /// Becomes a new request for `uri` (with query), whose `prev` is this one.
     pub fn succeed(&mut self, uri: &[u8]) {
         let mut next = self.successor(uri);

@@ -57,22 +57,29 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
         found.unrecognized.insert(0, base.to_vec());
         request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
     }
-    if let Some(media_type) = &request.response.content_type
-        && (found.charset.is_some() || !parameters::is_plain(media_type))
-    {
-        match parameters::rewritten(media_type, found.charset.as_deref()) {
-            Ok(rewritten) => request.response.content_type = Some(rewritten),
-            Err(mistake) => log_mistake(request, media_type, mistake),
-        }
-    }
+    rewrite(request, found.charset.as_deref());
     if request.response.content_languages.is_empty()
         && let Some(default) = bound.dir.default_language.get()
     {
         request.response.content_languages.push(default.clone());
     }
-    match &request.response.content_type {
-        Some(_) => Step::OK,
-        None => Step::DECLINED,
+    match request.response.content_type.is_some() || request.given_type().is_some() {
+        true => Step::OK,
+        false => Step::DECLINED,
+    }
+}
+
+/// Rewrites the parameters of the media type, or of the one that the request before has given.
+fn rewrite(request: &mut Request, charset: Option<&[u8]>) {
+    let own = request.response.content_type.as_deref();
+    let Some(media_type) = own.or_else(|| request.given_type()) else { return };
+    if charset.is_none() && parameters::is_plain(media_type) {
+        return;
+    }
+    match parameters::rewritten(media_type, charset) {
+        Ok(rewritten) if own.is_some() => request.response.content_type = Some(rewritten),
+        Ok(rewritten) => request.give_type(rewritten),
+        Err(mistake) => log_mistake(request, media_type, mistake),
     }
 }
 

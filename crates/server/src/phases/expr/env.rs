@@ -10,7 +10,6 @@ use pcre::{Captures, Later, Matched, Regex};
 
 use super::extension::{Extension, Extensions, PAGE_VARIABLE};
 use crate::phases::lookup;
-use crate::phases::redirect::GivenType;
 use crate::request::{FileKind, Request};
 
 /// The request side of an evaluation.
@@ -213,8 +212,8 @@ fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bo
         Variable::ServerProtocol => append(Some(&request.protocol_name()), out),
         Variable::AuthType => append(request.auth_type.as_deref().map(str::as_bytes), out),
         Variable::ContentType => {
-            let given = || request.kept().map(|GivenType(given)| &given[..]);
-            append(request.response.content_type.as_deref().or_else(given), out)
+            let own = request.response.content_type.as_deref();
+            append(own.or_else(|| request.given_type()), out)
         }
         Variable::Handler => append(request.handler.as_deref(), out),
         Variable::RequestStatus => put(out, format_args!("{}", request.response.status)),
