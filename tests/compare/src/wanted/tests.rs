@@ -1,4 +1,4 @@
-use super::{LIMITS, OF_META_FILES, WANTED, rule_of_logs};
+use super::{LIMITS, OF_META_FILES, OF_NESTED_META_FILES, WANTED, rule_of_logs};
 use crate::neighbours::CITES;
 use crate::site::{Content, File, Node, Request, Site};
 use crate::skipped;
@@ -64,6 +64,10 @@ fn a_folder_as_it_is_may_be_a_document_or_be_buffered() {
         super::rule(&site(&["x;Sed"]), &request("GET"), &failed, &denied, errors).is_some()
     };
     assert!(changed("[asis:error] AH01234: file permissions deny") && !changed(""));
+    let mut translated = site(&["send-as-is"]);
+    assert!(rule(&translated, &request("GET"), &failed, &denied).is_none());
+    translated.config.push(Node::directive("CharsetSourceEnc", "UTF-8"));
+    assert!(rule(&translated, &request("GET"), &failed, &denied).is_some());
 }
 
 #[test]
@@ -580,7 +584,7 @@ fn times_from_now_may_be_a_few_seconds_apart() {
 }
 
 #[test]
-fn messages_of_look_ups_for_meta_files_may_be_missing() {
+fn messages_of_look_ups_for_meta_files_may_be_missing_or_more() {
     let nodes = |names: &[(&str, &str)]| {
         let config = names.iter().map(|(name, words)| Node::directive(name, *words)).collect();
         Site { config, ..Site::default() }
@@ -595,13 +599,19 @@ fn messages_of_look_ups_for_meta_files_may_be_missing() {
     assert!(is_allowed(&site, &[&a, "x"]) && is_allowed(&site, &[&b, "x"]));
     assert!(!is_allowed(&site, &[&a, &b]) && !is_allowed(&site, &["x", &a]));
     assert!(!is_allowed(&site, &[&a, &message("c"), "x"]));
-    assert!(!is_allowed(&nodes(&[("MetaFiles", "On"), ("LogMessage", "m")]), &[&a, "x"]));
+    let without_rules = nodes(&[("MetaFiles", "On"), ("LogMessage", "m")]);
+    assert!(!is_allowed(&without_rules, &[&a, "x"]));
+    assert!(is_allowed(&without_rules, &[&a, &b, &b, &a, "x"]));
+    assert!(!is_allowed(&without_rules, &[&a, &b, &b, &a]));
+    assert!(!is_allowed(&without_rules, &[&a, &b, &message("c"), &a, "x"]));
+    assert!(!is_allowed(&nodes(&[("LogMessage", "m")]), &[&a, &b, &b, &a, "x"]));
 }
 
 #[test]
 fn every_rule_cites_a_line_that_is_there() {
     let texts = [include_str!("../../../../docs/refused.md"), include_str!("../../../README.md")];
-    let limits = LIMITS.iter().map(|(_, cites)| *cites).chain(CITES).chain([OF_META_FILES]);
+    let limits = LIMITS.iter().map(|(_, cites)| *cites).chain(CITES);
+    let limits = limits.chain([OF_META_FILES, OF_NESTED_META_FILES]);
     let limits = limits.chain(skipped::CITES);
     for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
         assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
