@@ -189,11 +189,6 @@ fn filter_names(arg: &Arg) -> Arc<Vec<Vec<u8>>> {
     Arc::new(names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
-/// Lower statuses have no document.
-const FIRST_STATUS: i64 = 300;
-/// From this status on there is no document either.
-const END_STATUS: i64 = 600;
-
 /// `ErrorDocument code text`; the text is an argument, or a single double quote and the rest of the
 /// line. Source: `set_error_document` (server/core.c).
 fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
@@ -209,10 +204,8 @@ fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
         return Err(two_arguments());
     }
     let status = atol(&code);
-    let number = u16::try_from(status).ok().filter(|number| {
-        (FIRST_STATUS..END_STATUS).contains(&status) && wire::status::known_line(*number).is_some()
-    });
-    let Some(number) = number else {
+    let number = u16::try_from(status).ok();
+    let Some(number) = number.filter(|number| wire::status::known_line(*number).is_some()) else {
         return Err(Fault::new(format!("Unsupported HTTP response code {code}")).at(raw));
     };
     if document.as_slice() == b"default" {
