@@ -22,6 +22,7 @@ mod costly;
 mod expression;
 mod features;
 mod fields;
+mod folders;
 mod fresh;
 mod generate;
 mod identities;

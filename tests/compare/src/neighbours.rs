@@ -3,10 +3,10 @@
 
 use blackbox::compare::{Rule, difference};
 
+use crate::folders::{OF_FOLDERS_AS_IS, differ_in_folders_as_is};
 use crate::site::{Case, Node, Request, Site};
 use crate::skipped::htaccess;
 use crate::talk::NO_ANSWER;
-use crate::wanted::{OF_FOLDERS_AS_IS, differ_in_folders_as_is};
 
 /// The line that allows a difference because of the host that serves what names no host.
 const OF_DEFAULT: &str = "Asking for a client certificate within a connection";

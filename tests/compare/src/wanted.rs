@@ -10,6 +10,7 @@ use std::str::RSplit;
 use blackbox::compare::{Rule, difference};
 use blackbox::http2;
 
+use crate::folders::{OF_FOLDERS_AS_IS, REFUSED_AS_IS, differ_as_folders, differ_in_folders_as_is};
 use crate::pages::differ_in_page_of_success;
 use crate::site::{Content, File, Request, Site};
 
@@ -21,7 +22,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 33] = [
+const WANTED: [Wanted; 34] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -154,6 +155,14 @@ const WANTED: [Wanted; 33] = [
         },
     },
     Wanted {
+        cites: "Ranges of the page of a 200 (`Redirect 200`, `form-logout-handler`), or 416",
+        applies: |_, request, apache, tamarack| {
+            request.fields.iter().any(|(name, _)| name == "Range")
+                && matches!(status(apache), Some(206 | 416))
+                && matches!(status(tamarack), Some(400 | 413))
+        },
+    },
+    Wanted {
         cites: "A count (`nc`) above 1,048,574 for one nonce",
         applies: |site, _, apache, tamarack| {
             let is_stale =
@@ -231,10 +240,6 @@ pub fn names(site: &Site, name: &str, words: &str) -> bool {
 /// The line that allows another length, which may not be that of the body.
 pub const OF_REFLECTED_LENGTH: &str =
     "The `Content-Length` of a request as that of mod_reflector's response";
-
-/// The line that allows another end of such a folder, and what the error log says of it.
-pub const OF_FOLDERS_AS_IS: &str = "for a folder with the handler `send-as-is`";
-const REFUSED_AS_IS: &str = "AH01234:";
 
 /// The line that allows fewer messages in the error log.
 const OF_META_FILES: &str = "Looking up the meta file (`MetaFiles On`) of a request that";
@@ -376,80 +381,6 @@ fn differ_in_status_zero(site: &Site, _: &Request, _: &[String], tamarack: &[Str
     ends && status(tamarack) == Some(500)
 }
 
-/// Apache begins to send a folder as it is, and to HEAD has already responded.
-pub fn differ_in_folders_as_is(
-    site: &Site,
-    request: &Request,
-    apache: &[String],
-    tamarack: &[String],
-) -> bool {
-    names(site, "", "send-as-is") && differ_as_folders(site, request, apache, tamarack)
-}
-
-/// The same, where the handler may also be in an `.htaccess` that was written in between.
-fn differ_as_folders(
-    site: &Site,
-    request: &Request,
-    apache: &[String],
-    tamarack: &[String],
-) -> bool {
-    let (mut sets_type, mut is_filtered, mut buffers) = (false, false, false);
-    let mut substitutes = false;
-    site.walk(&mut |node| {
-        substitutes |= node.words.contains("SUBSTITUTE");
-        buffers |= node.words.contains("BUFFER");
-        let filters = ["DEFLATE", "BROTLI_COMPRESS", "DATA", "Sed", "SUBSTITUTE"];
-        is_filtered |=
-            filters.iter().any(|name| node.words.contains(name)) || node.name == "CharsetSourceEnc";
-        sets_type |= match node.name.as_str() {
-            "Header" => node.words.contains("Content-Type"),
-            "RewriteRule" => node.words.contains("T=") || node.words.contains("type="),
-            name => matches!(name, "ForceType" | "AddType"),
-        };
-    });
-    let is_folder = "< Content-Type: httpd/unix-directory";
-    let is_unheard = matches!(apache.first().map(String::as_str), None | Some("= no answer"));
-    // A folder may also be the document of an error, which keeps its status.
-    let is_document = request.method == "HEAD"
-        && status(apache).is_some_and(|status| status >= 400)
-        && status(apache) == status(tamarack)
-        && apache.iter().any(|line| line == is_folder);
-    // mod_substitute passes nothing on.
-    let is_substituted = substitutes
-        && length(apache) == Some(0)
-        && (sets_type || apache.iter().any(|line| line == is_folder));
-    let is_begun = match apache.first() {
-        None => true,
-        Some(_) if is_document => true,
-        Some(_) if is_unheard => true,
-        Some(line) => {
-            // Over HTTP/2, behind a filter, and behind a buffer the response looks complete.
-            let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "))
-                || (http2::is_on() || buffers) && is_filtered && length(apache) == Some(0);
-            let is_head = request.method == "HEAD";
-            let has_type = apache.iter().any(|line| line.starts_with("< Content-Type: "));
-            let is_shown = sets_type || !has_type || apache.iter().any(|line| line == is_folder);
-            // Of a range, it has checked that the folder's size has it, or that it does not.
-            let has_range = request.fields.iter().any(|(name, _)| name == "Range");
-            match line.split(' ').nth(2) {
-                Some("200") => is_head && is_shown || lacks_body || is_substituted,
-                Some("206") => has_range && (is_head && is_shown || lacks_body),
-                Some("416") => has_range,
-                // A filter that reads the folder finds out before the head is sent.
-                Some("500") => is_filtered,
-                _ => false,
-            }
-        }
-    };
-    let is_refused = match status(tamarack).or_else(|| status_of_page(tamarack)) {
-        Some(403) => true,
-        // Or leads to a URL, as a redirect.
-        Some(status) => is_document || is_unheard && (status >= 400 || status == 302),
-        None => false,
-    };
-    is_begun && is_refused
-}
-
 /// A variant, or files of a listing, whose names a `<Directory>` section's last wildcard matches,
 /// for a request without them.
 fn differ_below_wildcards(
@@ -534,7 +465,7 @@ pub fn status(lines: &[String]) -> Option<u16> {
 }
 
 /// The status that a page without a head tells, as HTTP/0.9 has it.
-fn status_of_page(lines: &[String]) -> Option<u16> {
+pub fn status_of_page(lines: &[String]) -> Option<u16> {
     let title = lines.iter().find_map(|line| line.strip_prefix("| <title>"))?;
     title.split(' ').next()?.parse().ok()
 }
@@ -709,7 +640,7 @@ fn differ_in_present(
 const LENGTH: &str = "< Content-Length: ";
 const CHUNKED: &str = "< Transfer-Encoding: chunked";
 
-fn length(lines: &[String]) -> Option<usize> {
+pub fn length(lines: &[String]) -> Option<usize> {
     lines.iter().find_map(|line| line.strip_prefix(LENGTH)?.parse().ok())
 }
 

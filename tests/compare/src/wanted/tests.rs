@@ -45,6 +45,11 @@ fn a_folder_as_it_is_may_be_a_document_or_be_buffered() {
         rule(&site(&["send-as-is"]), &request(method), &apache, &page).is_some()
     };
     assert!(document("HEAD", folder) && !document("GET", folder));
+    let asked = ["< HTTP/1.1 100 Continue".to_owned(), "<".to_owned()];
+    let begun = [asked.as_slice(), &lines("200 OK", folder)].concat();
+    let refused = lines("403 Forbidden", "< Connection: close");
+    assert!(rule(&site(&["send-as-is"]), &request("HEAD"), &begun, &refused).is_some());
+    assert!(rule(&site(&["send-as-is"]), &request("GET"), &begun, &refused).is_none());
     assert!(!document("HEAD", "< Content-Type: text/html"));
     let denied = lines("403 Forbidden", "< Content-Length: 168");
     let buffered = |filters: &str, length: &str| {
@@ -68,6 +73,22 @@ fn a_folder_as_it_is_may_be_a_document_or_be_buffered() {
     assert!(rule(&translated, &request("GET"), &failed, &denied).is_none());
     translated.config.push(Node::directive("CharsetSourceEnc", "UTF-8"));
     assert!(rule(&translated, &request("GET"), &failed, &denied).is_some());
+}
+
+#[test]
+fn ranges_of_a_page_may_hide_that_the_body_is_refused() {
+    let allows = |field: &str, statuses: [&str; 2]| {
+        let fields = vec![(field.to_owned(), b"bytes=0-1".to_vec())];
+        let request = Request { fields, ..Request::default() };
+        let [apache, tamarack] =
+            statuses.map(|status| [format!("< HTTP/1.1 {status}"), "<".to_owned()]);
+        rule(&Site::default(), &request, &apache, &tamarack).is_some()
+    };
+    let refused = "413 Request Entity Too Large";
+    assert!(allows("Range", ["206 Partial Content", refused]));
+    assert!(!allows("Range", ["200 OK", refused]));
+    assert!(!allows("Range", ["206 Partial Content", "200 OK"]));
+    assert!(!allows("X-Range", ["206 Partial Content", refused]));
 }
 
 #[test]
