@@ -258,13 +258,13 @@ fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
     Verdict::Ok
 }
 
-/// Takes over the fields that a subrequest set for the client.
+/// Puts the fields that a subrequest set for the client behind the request's own, even those of the
+/// same names (`apr_table_overlay`).
 fn overlay(request: &mut Request, sub: &Request) {
-    use wire::table::Overlap;
     request.fork_error_fields();
-    request.notes.overlap(&sub.notes, Overlap::Set);
-    request.response.headers_out.overlap(&sub.response.headers_out, Overlap::Set);
-    request.response.err_headers_out.overlap(&sub.response.err_headers_out, Overlap::Set);
+    request.notes.extend(&sub.notes);
+    request.response.headers_out.extend(&sub.response.headers_out);
+    request.response.err_headers_out.extend(&sub.response.err_headers_out);
 }
 
 /// Source: `fixup_dflt`
