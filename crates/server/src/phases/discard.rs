@@ -31,11 +31,16 @@ pub(super) async fn discard_after(request: &mut Request, status: u16) -> u16 {
 
 /// Sets the body's limit, if an early phase ended the request before that was done.
 pub(super) fn limit_body(request: &mut Request) {
-    if request.resource.proxied == Proxied::No
-        && let Some(limit) = request.plan.core.limit_request_body()
-    {
+    if let Some(limit) = limit_of(request) {
         request.body_in.lower_limit(limit);
     }
+}
+
+/// The limit that the configuration of a request sets for its body. Bodies of proxied requests have
+/// none (`ap_http_filter`).
+pub(super) fn limit_of(request: &Request) -> Option<u64> {
+    let limit = request.plan.core.limit_request_body();
+    limit.filter(|_| request.resource.proxied == Proxied::No)
 }
 
 /// The status of the error, which has none of the fields.

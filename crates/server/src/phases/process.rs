@@ -9,13 +9,14 @@ use crate::api::hooks::{HookDef, Phase, Step, Verdict};
 use crate::engine::plan::Plan;
 use crate::errorlog::Verbatim;
 use crate::log::Level;
+use crate::phases::discard::limit_of;
 use crate::phases::handler;
 use crate::phases::hostname;
 use crate::phases::lookup;
 use crate::phases::matching;
 use crate::phases::request_uri;
 use crate::phases::walk;
-use crate::request::{Proxied, Request};
+use crate::request::Request;
 
 /// Runs a request from its URI to its response, or to the status that ends it. `post_read_request`
 /// has run already: its status applies to the whole request.
@@ -57,9 +58,8 @@ pub async fn resolve(request: &mut Request) -> Verdict {
     if verdict != Verdict::Ok {
         return verdict;
     }
-    // Bodies of proxied requests have none (`ap_http_filter`).
-    let limit = request.plan.core.limit_request_body();
-    request.body_in.set_limit(limit.filter(|_| request.resource.proxied == Proxied::No));
+    let limit = limit_of(request);
+    request.body_in.set_limit(limit);
     if !permitted_by_chain(request) {
         let verdict = permit(request).await;
         if verdict != Verdict::Ok {

@@ -298,6 +298,11 @@ impl BodyIn {
         self.trailers.as_deref()
     }
 
+    /// Whether some of it was read.
+    pub fn has_begun(&self) -> bool {
+        self.taken > 0
+    }
+
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
         self.source.is_none() && !self.is_refused

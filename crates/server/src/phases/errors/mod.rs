@@ -20,7 +20,7 @@ use wire::Method;
 use crate::api::hooks::Phase;
 use crate::config::core::ErrorDocument;
 use crate::log::Level;
-use crate::phases::discard::{discard_after, limit_body};
+use crate::phases::discard::{discard_after, limit_body, limit_of};
 use crate::phases::expr;
 use crate::phases::hostname;
 use crate::phases::process;
@@ -56,7 +56,7 @@ pub async fn die(request: &mut Request, status: u16) {
             Some(first) => {
                 // The second error ends the connection: the body need not be read.
                 let ends = wire::status::drops_connection(status);
-                let first = if ends { first } else { after_body(request, first).await };
+                let first = if ends { first } else { after_bodies(request, first).await };
                 recursive(request, first, status).await;
             }
             // A hook had set a status, which the error replaces.
@@ -138,13 +138,30 @@ pub const fn is_reusable_status(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308 | 403 | 404 | 410)
 }
 
+/// The same for a request whose error document failed: the limit of the body is that of the first
+/// request, to which the filters are given back, unless some of the body was read.
+async fn after_bodies(request: &mut Request, status: u16) -> u16 {
+    if !request.body_in.has_begun() {
+        let prevs = std::iter::successors(request.prev.as_deref(), |prev| prev.prev.as_deref());
+        let limit = prevs.take_while(|prev| prev.response.status != 200).last().map(limit_of);
+        request.body_in.set_limit(limit.flatten());
+    }
+    discard_for(request, status).await
+}
+
 /// Reads the body, so that the connection can be kept. If the body is too long or malformed, the
 /// response says that instead.
 async fn after_body(request: &mut Request, status: u16) -> u16 {
+    if !request.body_in.is_empty() {
+        limit_body(request);
+    }
+    discard_for(request, status).await
+}
+
+async fn discard_for(request: &mut Request, status: u16) -> u16 {
     if wire::status::drops_connection(status) || request.body_in.is_empty() {
         return status;
     }
-    limit_body(request);
     // A client that waits for `100 Continue` sends nothing after an error; a rule may end a request
     // in the same way with a status that is none, such as 200.
     let is_error = !wire::status::is_success(status);
