@@ -55,6 +55,12 @@ impl Region {
         true
     }
 
+    /// Whether a thread sleeps, or was woken and is not yet up.
+    pub fn has_sleepers(&self) -> bool {
+        let sleepers = |process| self.word(self.place(process).sleepers).load(SeqCst);
+        (0..self.geometry().processes()).any(|process| sleepers(process) > 0)
+    }
+
     /// Sleeps until a thread of this process is woken, unless `is_needed`.
     pub fn sleep(&self, process: u32, is_needed: impl Fn() -> bool) {
         let place = self.place(process);

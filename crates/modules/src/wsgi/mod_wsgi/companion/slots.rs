@@ -136,6 +136,11 @@ impl Slots {
         self.region.queued()
     }
 
+    /// Whether a thread is idle: it will take a request that waits.
+    pub fn has_idle(&self) -> bool {
+        self.region.has_sleepers()
+    }
+
     /// How many threads have a request.
     pub fn busy(&self) -> usize {
         self.region.busy()

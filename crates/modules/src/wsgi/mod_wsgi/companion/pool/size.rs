@@ -18,9 +18,6 @@ use crate::wsgi::mod_wsgi::companion::slots::Slots;
 pub(super) const GROW_AFTER: Duration = Duration::from_millis(100);
 const SHRINK_AFTER: Duration = Duration::from_secs(60);
 
-/// Processes for each CPU beyond which there are more only while CPUs are idle.
-const PROCESSES_PER_CPU: usize = 2;
-
 impl Pool {
     /// Starts more processes if requests wait, and waits for the next request.
     pub(super) fn look(&mut self, tools: &mut Tools<'_>, now: Instant) {
@@ -96,10 +93,14 @@ impl Pool {
     }
 
     /// Whether one more process could do more: with as many as use all CPUs, requests only wait in
-    /// another place. An application that waits for others needs more of them.
+    /// another place, and processes that take turns on a CPU cost more than one that stays there.
+    /// An application that waits for others needs more of them.
     fn is_worth_growing(&self) -> bool {
+        if self.slots.as_ref().is_some_and(Slots::has_idle) {
+            return false;
+        }
         let cpus = available_parallelism().map_or(1, usize::from);
-        self.wanted < cpus * PROCESSES_PER_CPU
+        self.wanted < cpus
             || self.processes.iter().filter(|process| process.is_running()).take(cpus).count()
                 < cpus
     }
