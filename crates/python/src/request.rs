@@ -1,5 +1,7 @@
 //! A request that this process has taken: its head, its body, and what is sent.
 
+mod body;
+
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,6 +47,10 @@ struct Ends {
     read: u32,
     /// What was read and not used.
     rest: Vec<u8>,
+    /// Bytes of the body's current piece that were not read.
+    left: usize,
+    /// The body was read to its end.
+    has_read_all: bool,
     is_over: bool,
     /// A thread is in the middle of a frame, and waits.
     is_writing: bool,
@@ -243,7 +249,7 @@ fn seconds(text: &[u8]) -> f64 {
 pub(crate) unsafe fn prepare() -> bool {
     let methods = vec![
         method(c"head", head),
-        method(c"piece", piece),
+        method(c"piece", body::piece),
         method(c"send", send),
         method(c"is_closed", is_closed),
         method(c"finish", finish),
@@ -273,29 +279,6 @@ unsafe extern "C" fn head(
 ) -> *mut py::PyObject {
     // SAFETY: as `called` needs it, and so are those below; the body has the lock.
     unsafe { called((this, args, count), c"head()", |request: &Request, []| request.head()) }
-}
-
-/// `piece()`: the next piece of the body; empty at its end, None if it is cut off.
-unsafe extern "C" fn piece(
-    this: *mut py::PyObject,
-    args: *mut *mut py::PyObject,
-    count: py::Py_ssize_t,
-) -> *mut py::PyObject {
-    // SAFETY: as above.
-    unsafe {
-        called((this, args, count), c"piece()", |request: &Request, []| {
-            let Some(length) = request.length() else { return none() };
-            if !request.fill(length) {
-                return none();
-            }
-            let mut ends = locked(&request.ends);
-            // Another thread may have taken it.
-            let Some(piece) = ends.rest.get(..length) else { return none() };
-            let bytes = py::PyBytes_FromStringAndSize(piece.as_ptr().cast(), length.cast_signed());
-            ends.rest.drain(..length);
-            Ref::own(bytes)
-        })
-    }
 }
 
 /// `send(bytes)`

@@ -1,6 +1,7 @@
 //! Bytes in one direction, between a loop and the worker that has its slot.
 #![expect(unsafe_code, reason = "memory shared between processes")]
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The other side's counter is impossible.
@@ -54,18 +55,16 @@ impl Ring {
         }
     }
 
-    fn take(&self, counter: u32, count: usize, out: &mut Vec<u8>) {
-        debug_assert!(count <= self.len());
-        let (start, first) = self.parts(counter, count);
-        out.reserve(count);
+    /// Fills `out`, which is no longer than the ring.
+    fn copy(&self, counter: u32, out: &mut [MaybeUninit<u8>]) {
+        debug_assert!(out.len() <= self.len());
+        let (start, first) = self.parts(counter, out.len());
         let base = self.bytes.as_ptr().cast::<u8>();
-        let room = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        // SAFETY: as above for the ring; `out` has room for `count` bytes, all of which are
-        // written before its length says so.
+        let room = out.as_mut_ptr().cast::<u8>();
+        // SAFETY: as above for the ring; both parts together are as long as `out`.
         unsafe {
             std::ptr::copy_nonoverlapping(base.add(start), room, first);
-            std::ptr::copy_nonoverlapping(base, room.add(first), count - first);
-            out.set_len(out.len() + count);
+            std::ptr::copy_nonoverlapping(base, room.add(first), out.len() - first);
         }
     }
 }
@@ -110,8 +109,25 @@ impl Stream<'_> {
     /// [`Torn`]
     pub fn take(&self, read: &mut u32, most: usize, out: &mut Vec<u8>) -> Result<usize, Torn> {
         let count = self.available(*read)?.min(most);
-        if count > 0 {
-            self.data.take(*read, count, out);
+        out.reserve(count);
+        let room = out.spare_capacity_mut().get_mut(..count).unwrap_or_default();
+        let count = self.take_into(read, room)?;
+        // SAFETY: there is room for so many, and they are written.
+        unsafe { out.set_len(out.len() + count) };
+        Ok(count)
+    }
+
+    /// Writes as many of the bytes that there are as fit to the beginning of `out`, and counts them
+    /// in `read`.
+    ///
+    /// # Errors
+    /// [`Torn`]
+    pub fn take_into(&self, read: &mut u32, out: &mut [MaybeUninit<u8>]) -> Result<usize, Torn> {
+        let count = self.available(*read)?.min(out.len());
+        if let Some(out) = out.get_mut(..count)
+            && count > 0
+        {
+            self.data.copy(*read, out);
             *read = read.wrapping_add(u32::try_from(count).unwrap_or(0));
             self.read.store(*read, Ordering::Release);
         }

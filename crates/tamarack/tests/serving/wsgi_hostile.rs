@@ -76,6 +76,15 @@ def application(environ, start_response):
         file = environ['wsgi.input']
         out = repr([file.readline(3), file.read(2), file.readline(), file.read(0),
                     file.readline(0), file.readlines(1), file.read(1), file.read()])
+    elif path == 'sizes':
+        file, pieces, short = environ['wsgi.input'], [], 0
+        while not pieces or pieces[-1]:
+            for how in (lambda: file.read(1), lambda: file.read(65536), lambda: file.readline(70),
+                        lambda: file.read(100000), lambda: file.read(4096)):
+                pieces.append(how())
+                short += len(pieces[-1]) not in (1, 65536, 70, 100000, 4096)
+        data = b''.join(pieces)
+        out = '%d %d %s' % (len(data), short, data == b'0123456789' * (len(data) // 10))
     elif path == 'threads':
         out = '%d' % read_by_threads(environ['wsgi.input'])
     elif path == 'fields':
@@ -166,6 +175,27 @@ fn lines_and_pieces_may_be_mixed() {
     for path in ["/d/lines", "/e/lines"] {
         let answer = sent(&mut site.client(), &post(path, body.len(), ""), body);
         assert_eq!((answer.status, answer.text().as_str()), (200, expected), "{path}");
+    }
+}
+
+#[test]
+fn reads_give_as_much_as_they_are_asked_for() {
+    let site = site("wsgi-sizes", "threads=2", "");
+    let body = b"0123456789".repeat(100_000);
+    // After the last of the body, the rest of a round gives nothing.
+    let expected = "1000000 ";
+    for path in ["/d/sizes", "/e/sizes"] {
+        for piece in [1000, 65536, 300_000, body.len()] {
+            let mut client = site.client();
+            client.send(post(path, body.len(), "").as_bytes()).unwrap();
+            body.chunks(piece).for_each(|piece| client.send(piece).unwrap());
+            let answer = client.answer().unwrap();
+            let text = answer.text();
+            let short = text.strip_prefix(expected).and_then(|rest| rest.strip_suffix(" True"));
+            let short = short.and_then(|short| short.parse::<usize>().ok());
+            // The last piece, and the reads behind it.
+            assert!(short.is_some_and(|short| short <= 10), "{path}, {piece}: {text}");
+        }
     }
 }
 

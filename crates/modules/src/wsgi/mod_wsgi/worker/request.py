@@ -26,8 +26,8 @@ class Input:
     def close(self):
         pass
 
-    def _piece(self):
-        """The next piece; empty at the end."""
+    def _piece(self, most):
+        """The next piece, at best with so many bytes; empty at the end."""
         if self._failure:
             raise OSError('Apache/mod_wsgi request data read error: '
                           'Input is already in error state.')
@@ -37,7 +37,7 @@ class Input:
             if not self._is_asked:
                 self._is_asked = True
                 self._wire.send([_WANTED])
-            piece = self._wire.piece()
+            piece = self._wire.piece(most)
         except OSError as error:
             self._failure = error
             raise OSError('Apache/mod_wsgi request data read error: %s.' % error) from None
@@ -64,7 +64,7 @@ class Input:
         rest = self._rest()
         pieces, count = [rest] if rest else [], len(rest)
         while size < 0 or count < size:
-            piece = self._piece()
+            piece = self._piece(_READ_BYTES if size < 0 else size - count)
             if not piece:
                 break
             pieces.append(piece)
@@ -83,7 +83,7 @@ class Input:
         pieces, count = [], 0
         while count != size:
             if self._at == len(self._buffer):
-                self._buffer, self._at = self._piece(), 0
+                self._buffer, self._at = self._piece(0), 0
                 if not self._buffer:
                     break
             at = self._at

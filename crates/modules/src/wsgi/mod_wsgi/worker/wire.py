@@ -140,8 +140,11 @@ class _Wire:
             raise OSError('The request is over')
         return _read_exactly(self.fd, buffer, count)
 
-    def piece(self):
-        """The next piece of the body: empty at its end, None if it is cut off."""
+    def piece(self, most):
+        """The next piece of the body: empty at its end, None if it is cut off.
+
+        It may be longer than wanted.
+        """
         data = self.read_exactly(self.rest, 4)
         size = int.from_bytes(data[:4], 'little') if data is not None else 0
         if size:
@@ -199,8 +202,8 @@ class _SlotWire:
                 start, count = start + len(data), count - len(data)
         return True
 
-    def piece(self):
-        return self.request.piece()
+    def piece(self, most):
+        return self.request.piece(most)
 
     def is_closed(self, poller):
         return self.request.is_closed()
