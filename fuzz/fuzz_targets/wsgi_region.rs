@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use libfuzzer_sys::fuzz_target;
 use wire::wsgi::{DATA_BYTES, Event, FrameDecoder, LOG_BYTES};
-use wsgi_memory::{DOWN_BYTES, Geometry, Kind, Region, State, UP_BYTES};
+use wsgi_memory::{DOWN_BYTES, Geometry, Kind, Known, Region, State, UP_BYTES};
 
 const SLOTS: usize = 64;
 const LANES: u16 = 3;
@@ -166,7 +166,7 @@ fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>)
             }
         }
         12 => {
-            let taken = region.take(number % PROCESSES);
+            let taken = region.take(number % PROCESSES, &mut Known::default());
             if let Some((slot, state, _)) = taken {
                 assert!(slot < region.geometry().slots() && state.kind == Kind::Taken);
                 tell(region, state.lane, slot, number);

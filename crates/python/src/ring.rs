@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use pyo3_ffi as py;
-use wsgi::{Geometry, Region};
+use wsgi::{Geometry, Known, Region};
 
 use crate::environ::Templates;
 use crate::held::{
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     constants: Mutex<Option<Ref>>,
     /// Descriptors that wake loops, by their lanes.
     bells: RwLock<Vec<Option<RawFd>>>,
+    /// Requests that were seen to wait.
+    known: Mutex<Known>,
     /// Ends of requests for which no bell was rung.
     unrung: AtomicU32,
     /// Requests that were taken and are not finished.
@@ -150,6 +152,7 @@ unsafe extern "C" fn new(
             templates: Mutex::default(),
             constants: Mutex::default(),
             bells: RwLock::default(),
+            known: Mutex::default(),
             unrung: AtomicU32::new(0),
             busy: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
@@ -184,7 +187,8 @@ unsafe fn next_request(shared: &Arc<Shared>) -> Option<Ref> {
             // SAFETY: as the caller promises.
             return unsafe { none() };
         }
-        if let Some((slot, state, has_more)) = region.take(shared.place) {
+        let taken = region.take(shared.place, &mut locked(&shared.known));
+        if let Some((slot, state, has_more)) = taken {
             if has_more {
                 region.wake_worker();
             }

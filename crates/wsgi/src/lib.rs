@@ -22,6 +22,6 @@ mod state;
 mod stream;
 
 pub use geometry::{DOWN_BYTES, Geometry, LANES_MAX, PROCESSES_MAX, SLOTS_MAX, UP_BYTES};
-pub use region::Region;
+pub use region::{Known, Region};
 pub use state::{Kind, State};
 pub use stream::{Stream, Torn};

@@ -117,12 +117,6 @@ impl Region {
         self.words().filter_map(|(slot, word)| Some((slot, State::unpack(word)?)))
     }
 
-    /// The slots whose requests wait. All loops and workers look for them with every request.
-    fn waiting(&self) -> impl Iterator<Item = (u32, State)> {
-        let queued = self.words().filter(|(_, word)| State::is_queued(*word));
-        queued.filter_map(|(slot, word)| Some((slot, State::unpack(word)?)))
-    }
-
     /// Takes a free slot for a loop, with empty streams; `None` if there is none.
     pub fn fill(&self, lane: u16) -> Option<(u32, State)> {
         let filling = State { kind: Kind::Filling, lane, ..State::FREE };
@@ -155,20 +149,24 @@ impl Region {
     }
 
     /// Takes the request that has waited longest for a worker, and says whether others wait; `None`
-    /// if none waits.
-    pub fn take(&self, worker: u16) -> Option<(u32, State, bool)> {
+    /// if none waits. `known` are those that were found before, which are tried first: they have
+    /// waited longer than any that came later.
+    pub fn take(&self, worker: u16, known: &mut Known) -> Option<(u32, State, bool)> {
         // Each failure is another worker's success.
         for _ in 0..self.geometry.slots() {
-            let mut count = 0usize;
-            let oldest = self.waiting().inspect(|_| count += 1).reduce(|one, other| {
-                let is_older = other.1.ticket.wrapping_sub(one.1.ticket).cast_signed() < 0;
-                if is_older { other } else { one }
-            });
-            let (slot, queued) = oldest?;
-            let taken = State { worker, ..queued.with(Kind::Taken) };
-            if self.change(slot, queued, taken) {
-                return Some((slot, taken, count > 1));
+            while let Some((slot, queued)) = known.0.pop() {
+                let taken = State { worker, ..queued.with(Kind::Taken) };
+                if self.change(slot, queued, taken) {
+                    return Some((slot, taken, !known.0.is_empty()));
+                }
             }
+            let waiting = self.words().filter(|(_, word)| State::is_queued(*word));
+            known.0.extend(waiting.filter_map(|(slot, word)| Some((slot, State::unpack(word)?))));
+            let (_, any) = *known.0.first()?;
+            // Tickets wrap around, and differ by less than half of their range. The oldest is last.
+            known.0.sort_unstable_by_key(|(_, state)| {
+                any.ticket.wrapping_sub(state.ticket).cast_signed()
+            });
         }
         None
     }
@@ -233,6 +231,10 @@ impl Region {
         self.clear_lane(u32::from(lane));
     }
 }
+
+/// Requests that a worker has seen to wait; the oldest is last.
+#[derive(Debug, Default)]
+pub struct Known(Vec<(u32, State)>);
 
 impl AsFd for Region {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -306,9 +308,15 @@ mod tests {
         let withdrawn = region.state(queued[2]).unwrap();
         assert!(!region.release(queued[2], withdrawn));
         assert_eq!(region.queued(), 4);
-        let taken: Vec<u32> = (0..4).map(|_| region.take(1).unwrap().0).collect();
-        assert_eq!(taken, [queued[0], queued[1], queued[3], queued[4]]);
-        assert_eq!(region.take(1), None);
+        let mut known = Known::default();
+        let mut taken = vec![region.take(1, &mut known).unwrap().0];
+        // One is withdrawn after it was seen, and another one comes.
+        let withdrawn = region.state(queued[3]).unwrap();
+        assert!(!region.release(queued[3], withdrawn));
+        let (last, _) = queue(&region, 1);
+        taken.extend((0..3).map(|_| region.take(1, &mut known).unwrap().0));
+        assert_eq!(taken, [queued[0], queued[1], queued[4], last]);
+        assert_eq!(region.take(1, &mut known), None);
     }
 
     #[test]
@@ -326,7 +334,7 @@ mod tests {
         let piece = vec![7; DOWN_BYTES as usize + 1];
         assert_eq!(region.down(slot).put(&mut down, &piece), Ok(DOWN_BYTES as usize));
         let queued = region.publish(slot, filling).unwrap();
-        let (_, taken, has_more) = region.take(1).unwrap();
+        let (_, taken, has_more) = region.take(1, &mut Known::default()).unwrap();
         assert!(!has_more);
         assert_eq!((taken.lane, taken.worker), (3, 1));
         let (mut got, mut read) = (Vec::new(), 0);
@@ -349,8 +357,8 @@ mod tests {
     fn a_process_that_dies_leaves_nothing_behind() {
         let region = region();
         let slots: Vec<(u32, State)> = (0..4).map(|_| queue(&region, 2)).collect();
-        let one = region.take(0).unwrap();
-        let other = region.take(1).unwrap();
+        let one = region.take(0, &mut Known::default()).unwrap();
+        let other = region.take(1, &mut Known::default()).unwrap();
         region.bury_worker(0);
         assert_eq!(region.state(one.0).unwrap().kind, Kind::Lost);
         assert_eq!(region.state(other.0).unwrap().kind, Kind::Taken);
@@ -375,7 +383,7 @@ mod tests {
             let sleeper = scope.spawn(|| {
                 region.sleep(1, || region.queued() > 0);
                 region.is_up(1);
-                region.take(1)
+                region.take(1, &mut Known::default())
             });
             while !region.has_sleepers() {
                 std::thread::yield_now();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wsgi::{DOWN_BYTES, Geometry, Region};
+use wsgi::{DOWN_BYTES, Geometry, Kind, Known, Region, State};
 
 /// What is long enough on a busy machine.
 const STALL: Duration = Duration::from_secs(10);
@@ -110,7 +110,7 @@ fn a_request_that_is_withdrawn_while_its_process_dies_is_free() {
     for round in 0..3000 {
         let (slot, filling) = region.fill(0).unwrap();
         let queued = region.publish(slot, filling).unwrap();
-        region.take(1).unwrap();
+        region.take(1, &mut Known::default()).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| region.bury_worker(1));
             region.release(slot, queued);
@@ -121,4 +121,60 @@ fn a_request_that_is_withdrawn_while_its_process_dies_is_free() {
         });
         assert!(free.is_some(), "round {round}");
     }
+}
+
+/// Workers that each know requests which wait take each of them once.
+#[test]
+fn each_request_is_taken_once() {
+    const REQUESTS: u64 = 20_000;
+    let region = region();
+    let (count, sum, is_over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let work = |process: u16| {
+        let mut known = Known::default();
+        while !is_over.load(Ordering::SeqCst) {
+            region.is_up(process.into());
+            let Some((slot, taken, has_more)) = region.take(process, &mut known) else {
+                let is_needed = || is_over.load(Ordering::SeqCst) || region.queued() > 0;
+                region.sleep(process.into(), is_needed);
+                continue;
+            };
+            if has_more {
+                region.wake_worker();
+            }
+            let (mut read, mut number) = (0, Vec::new());
+            region.down(slot).take(&mut read, usize::MAX, &mut number).unwrap();
+            sum.fetch_add(u64::from_le_bytes(number.try_into().unwrap()), Ordering::SeqCst);
+            assert!(region.finish(slot, taken));
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    thread::scope(|scope| {
+        for process in [0, 0, 1, 1] {
+            scope.spawn(move || work(process));
+        }
+        scope.spawn(|| {
+            let mut own: Vec<(u32, State)> = Vec::new();
+            for number in 0..REQUESTS {
+                let (slot, filling) = loop {
+                    own.retain(|(slot, queued)| {
+                        let is_done = region.state(*slot).is_some_and(|now| now.kind == Kind::Done);
+                        is_done.then(|| region.release(*slot, *queued)).is_none()
+                    });
+                    match region.fill(0) {
+                        Some(filled) => break filled,
+                        None => thread::yield_now(),
+                    }
+                };
+                region.down(slot).put(&mut 0, &number.to_le_bytes()).unwrap();
+                own.push((slot, region.publish(slot, filling).unwrap()));
+                region.wake_worker();
+            }
+        });
+        let arrived = arrives(&count, REQUESTS);
+        is_over.store(true, Ordering::SeqCst);
+        (0..2).for_each(|process| region.wake_all(process));
+        assert!(arrived, "{} of {REQUESTS}", count.load(Ordering::SeqCst));
+    });
+    assert_eq!(count.into_inner(), REQUESTS);
+    assert_eq!(sum.into_inner(), (0..REQUESTS).sum());
 }

@@ -210,7 +210,7 @@ impl Group {
         loop {
             let queue = match self.queue(line, application).await? {
                 Queue::Slots(lane) => {
-                    if self.is_full(lane.waiting()) {
+                    if self.is_full(|| lane.waiting()) {
                         return Err(Unavailable::Full);
                     }
                     let sent = lane.send(&request.engine.handle, head);
@@ -219,7 +219,7 @@ impl Group {
                 }
                 Queue::Sockets(queue) => queue,
             };
-            if self.is_full(queue.waiting()) {
+            if self.is_full(|| queue.waiting()) {
                 return Err(Unavailable::Full);
             }
             match queue.send(head) {
@@ -250,8 +250,8 @@ impl Group {
     }
 
     /// Whether as many requests wait as may.
-    fn is_full(&self, waiting: usize) -> bool {
-        self.limits.waiting.is_some_and(|most| waiting >= most)
+    fn is_full(&self, waiting: impl Fn() -> usize) -> bool {
+        self.limits.waiting.is_some_and(|most| waiting() >= most)
     }
 
     async fn queue(&self, line: &Line, application: &[u8]) -> Result<Queue, Unavailable> {
