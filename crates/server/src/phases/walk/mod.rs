@@ -167,10 +167,10 @@ fn location_matches(
     })
 }
 
-/// Whether `path` is `uri` or a whole-segment prefix of it.
+/// Whether `path` is `uri` or a whole-segment prefix of it. An empty one is a prefix of `*`, too.
 fn is_prefix(path: &[u8], uri: &[u8]) -> bool {
     let Some(rest) = uri.strip_prefix(path) else { return false };
-    path.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'))
+    matches!(path.last(), None | Some(b'/')) || matches!(rest.first(), None | Some(b'/'))
 }
 
 /// Matches a regular expression; named groups go to the environment as `MATCH_NAME`.
@@ -210,5 +210,6 @@ mod tests {
         assert!(is_prefix(b"/a/", b"/a/b"));
         assert!(!is_prefix(b"/a/", b"/a"));
         assert!(is_prefix(b"/", b"/x"));
+        assert!(is_prefix(b"", b"*") && !is_prefix(b"/", b"*"));
     }
 }
