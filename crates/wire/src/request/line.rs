@@ -177,7 +177,9 @@ pub(super) fn set_target(head: &mut RequestHead) -> bool {
         return true;
     }
     let Ok(parts) = Target::of_request(target, head.method == Method::CONNECT) else {
-        head.path = whole;
+        // Of slashes at the beginning, one is left.
+        let slashes = target.iter().take_while(|byte| **byte == b'/').count();
+        head.path = (whole.0 + slashes.saturating_sub(1), whole.1);
         return false;
     };
     let range = |part: &[u8]| {
