@@ -653,11 +653,17 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
     let mut compares_owners = false;
     site.walk(&mut |node| compares_owners |= node.words.contains("SymLinksIfOwnerMatch"));
     let has_owner = |file: &File| file.options.iter().any(|(key, _)| key == "uid");
-    let is_of_other = |target: &str| {
-        site.files.iter().any(|file| has_owner(file) && target.ends_with(&file.path))
+    let is_of_other = |folder: &str, target: &str| {
+        // The target may be a name in the link's own folder.
+        let own = format!("{folder}/{target}");
+        let is_it = |file: &File| target.ends_with(&file.path) || own == file.path;
+        site.files.iter().any(|file| has_owner(file) && is_it(file))
     };
     let is_foreign = |file: &&File| match &file.content {
-        Content::Link(target) => has_owner(file) || is_of_other(target),
+        Content::Link(target) => {
+            let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            has_owner(file) || is_of_other(folder, target)
+        }
         _ => false,
     };
     let mut links = site.files.iter().filter(is_foreign).map(|file| file.path.rsplit('/'));

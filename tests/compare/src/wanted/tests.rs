@@ -415,10 +415,17 @@ fn a_link_to_a_file_of_another_owner_is_one_of_others() {
         options: Vec::new(),
     };
     let config = vec![Node::directive("Options", "+SymLinksIfOwnerMatch")];
-    let site = Site { config, files: vec![link, target], ..Site::default() };
+    let mut site = Site { config, files: vec![link, target], ..Site::default() };
     let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
     let request = Request { target: b"/".to_vec(), ..Request::default() };
-    assert!(rule(&site, &request, &lines("200 OK"), &lines("403 Forbidden")).is_some());
+    let allows =
+        |site: &Site| rule(site, &request, &lines("200 OK"), &lines("403 Forbidden")).is_some();
+    assert!(allows(&site));
+    // By its name alone, in the link's folder.
+    site.files[0].content = Content::Link("a.txt".to_owned());
+    assert!(!allows(&site));
+    site.files[1].path = "htdocs/a.txt".to_owned();
+    assert!(allows(&site));
 }
 
 #[test]
