@@ -138,6 +138,15 @@ pub const fn is_reusable_status(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308 | 403 | 404 | 410)
 }
 
+/// Reads the body, so that the connection can be kept. If the body is too long or malformed, the
+/// response says that instead.
+async fn after_body(request: &mut Request, status: u16) -> u16 {
+    if !wire::status::drops_connection(status) && !request.body_in.is_empty() {
+        limit_body(request);
+    }
+    discard_for(request, status).await
+}
+
 /// The same for a request whose error document failed: the limit of the body is that of the first
 /// request, to which the filters are given back, unless some of the body was read.
 async fn after_bodies(request: &mut Request, status: u16) -> u16 {
@@ -149,15 +158,7 @@ async fn after_bodies(request: &mut Request, status: u16) -> u16 {
     discard_for(request, status).await
 }
 
-/// Reads the body, so that the connection can be kept. If the body is too long or malformed, the
-/// response says that instead.
-async fn after_body(request: &mut Request, status: u16) -> u16 {
-    if !request.body_in.is_empty() {
-        limit_body(request);
-    }
-    discard_for(request, status).await
-}
-
+/// Reads what is left of the body, and returns the status of the response.
 async fn discard_for(request: &mut Request, status: u16) -> u16 {
     if wire::status::drops_connection(status) || request.body_in.is_empty() {
         return status;
