@@ -178,7 +178,7 @@ fn apply(request: &mut Request, content: &[u8]) -> Verdict {
                 return Verdict::Status(500);
             }
             FieldLine::Field(name, value) if name.eq_ignore_ascii_case(b"Content-Type") => {
-                request.response.content_type = Some(field_lines::media_type(value));
+                request.set_untrusted_type(field_lines::media_type(value));
             }
             FieldLine::Field(name, value) if name.eq_ignore_ascii_case(b"Status") => {
                 set_status(request, value);

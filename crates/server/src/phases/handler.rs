@@ -71,6 +71,9 @@ fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
 /// The handler name that the media type is: without parameters.
 fn name_of_type(request: &Request) -> Option<&[u8]> {
     let media_type = request.response.content_type.as_deref()?;
+    if !request.has_trusted_type() {
+        return None;
+    }
     let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
     Some(bare.trim_ascii_end())
 }

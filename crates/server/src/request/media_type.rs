@@ -6,7 +6,30 @@ use super::Request;
 use crate::config::core::CoreDir;
 use crate::phases::errors::SuppressCharset;
 
+/// Marks a request whose media type chooses no handler (`AP_REQUEST_TRUSTED_CT`).
+struct UntrustedType;
+
 impl Request {
+    /// Sets a media type that comes from a document: no handler is chosen by it, unless the request
+    /// has this type already.
+    pub fn set_untrusted_type(&mut self, media_type: Vec<u8>) {
+        if self.response.content_type.as_ref() != Some(&media_type) {
+            self.response.content_type = Some(media_type);
+            self.keep(UntrustedType);
+        }
+    }
+
+    /// Sets a media type that comes from the configuration.
+    pub fn set_trusted_type(&mut self, media_type: Vec<u8>) {
+        self.response.content_type = Some(media_type);
+        self.forget::<UntrustedType>();
+    }
+
+    /// Whether the media type may choose the handler.
+    pub fn has_trusted_type(&self) -> bool {
+        self.kept::<UntrustedType>().is_none()
+    }
+
     /// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
     pub fn media_type(&self) -> Option<Cow<'_, [u8]>> {
         let media_type = self.response.content_type.as_ref().filter(|text| !text.is_empty())?;

@@ -225,7 +225,7 @@ pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) ->
         let (file, shown) = (Verbatim::new(&request.resource.filename), Verbatim::new(&media_type));
         let line = format_args!("force filename {file} to have MIME-type '{shown}'");
         trace.line(request, Level::Trace1, None, line);
-        request.response.content_type = Some(media_type);
+        request.set_trusted_type(media_type);
     }
     if let Some(handler) = note(request, super::act::FORCED_HANDLER) {
         let (file, shown) = (Verbatim::new(&request.resource.filename), Verbatim::new(&handler));
