@@ -67,10 +67,11 @@ const WANTED: [Wanted; 34] = [
     },
     Wanted { cites: OF_FOLDERS_AS_IS, applies: differ_in_folders_as_is },
     Wanted {
-        cites: "A 500 at times for a redirect from a resource that FallbackResource tries",
+        cites: "A 500, or another `Location`, at times for a redirect from a resource",
         applies: |site, _, apache, tamarack| {
-            status(apache) == Some(500)
-                && status(tamarack).is_some_and(|status| (301..=308).contains(&status))
+            let redirect = status(tamarack).filter(|status| (301..=308).contains(status));
+            redirect.is_some()
+                && (status(apache) == Some(500) || status(apache) == redirect)
                 && names(site, "FallbackResource", "")
                 && (names(site, "RedirectMatch", "") || names(site, "Redirect", ""))
         },

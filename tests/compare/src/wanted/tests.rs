@@ -151,6 +151,12 @@ fn a_redirect_of_a_fallback_may_fail() {
     assert!(!is_wanted(&["FallbackResource"], &found));
     assert!(!is_wanted(&["RedirectMatch"], &found));
     assert!(!is_wanted(&["FallbackResource", "RedirectMatch"], &lines("200 OK")));
+    let to =
+        |place: &str| [lines("302 Found").as_slice(), &[format!("< Location: {place}")]].concat();
+    let site = site(&["FallbackResource", "Redirect"]);
+    let request = Request::default();
+    assert!(rule(&site, &request, &to("Sun, 29 Nov 2026"), &to("/a")).is_some());
+    assert!(rule(&site, &request, &lines("301 Moved Permanently"), &found).is_none());
 }
 
 #[test]
