@@ -43,6 +43,8 @@ pub fn differ_as_folders(
         sets_type |= match node.name.as_str() {
             "Header" => node.words.contains("Content-Type"),
             "RewriteRule" => node.words.contains("T=") || node.words.contains("type="),
+            // That of a URL without one.
+            _ if node.words.contains("DATA") => true,
             name => matches!(name, "ForceType" | "AddType"),
         };
     });

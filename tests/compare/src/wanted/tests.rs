@@ -45,6 +45,12 @@ fn a_folder_as_it_is_may_be_a_document_or_be_buffered() {
         rule(&site(&["send-as-is"]), &request(method), &apache, &page).is_some()
     };
     assert!(document("HEAD", folder) && !document("GET", folder));
+    let data = lines("200 OK", "< Content-Type: text/plain");
+    let refused_page = lines("403 Forbidden", "< Content-Type: text/html");
+    let passes = |filters: &str| {
+        rule(&site(&["send-as-is", filters]), &request("HEAD"), &data, &refused_page).is_some()
+    };
+    assert!(passes("DATA;SUBSTITUTE") && !passes("SUBSTITUTE"));
     let asked = ["< HTTP/1.1 100 Continue".to_owned(), "<".to_owned()];
     let begun = [asked.as_slice(), &lines("200 OK", folder)].concat();
     let refused = lines("403 Forbidden", "< Connection: close");
