@@ -348,7 +348,12 @@ impl Walk {
                 self.add(request, section);
             }
         }
-        request.keep(MatchedSections { folder, sections });
+        if self.found.kind == FileKind::Directory && self.here.last() != Some(&b'/') {
+            // The entries of a folder that was named without its slash are walked to.
+            request.forget::<MatchedSections>();
+        } else {
+            request.keep(MatchedSections { folder, sections });
+        }
         Ok(())
     }
 
