@@ -280,8 +280,8 @@ pub fn remove(root: &Path) {
     let _ = fs::remove_dir_all(root);
 }
 
-/// Replaces `number` by `name`, except as a part of a longer number such as a time or a digest, and
-/// as the number of a process or thread in a log.
+/// Replaces `number` by `name`, except as a part of a longer number such as a time, and as the
+/// number of a process or thread in a log.
 fn replace_number(text: &str, number: &str, name: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -291,9 +291,8 @@ fn replace_number(text: &str, number: &str, name: &str) -> String {
         replaced.push_str(before);
         // Behind a host it ends where its length says, as in a text that goes on with a digest.
         let is_behind_host = ["localhost:", ".test:"].iter().any(|host| replaced.ends_with(host));
-        let is_digit = |byte: char| matches!(byte, '0'..='9' | 'a'..='f');
-        let is_part =
-            replaced.ends_with(is_digit) || !is_behind_host && after.starts_with(is_digit);
+        let is_part = replaced.ends_with(|last: char| last.is_ascii_digit())
+            || !is_behind_host && after.starts_with(|first: char| first.is_ascii_digit());
         let is_thread = replaced.ends_with("[pid ") || replaced.ends_with(":tid ");
         replaced.push_str(if is_part || is_thread { found } else { name });
         rest = after;
@@ -410,13 +409,6 @@ mod tests {
     fn a_port_is_no_part_of_a_time() {
         let text = "1795283515 at :17952, 17952 and 817952; http://127.0.0.1:17952/";
         let expected = "1795283515 at :@PORT@, @PORT@ and 817952; http://127.0.0.1:@PORT@/";
-        assert_eq!(replace_number(text, "17952", "@PORT@"), expected);
-    }
-
-    #[test]
-    fn a_port_is_no_part_of_a_digest() {
-        let text = "nonce=\"6e17952b9\" =17952a a17952 localhost:17952a";
-        let expected = "nonce=\"6e17952b9\" =17952a a17952 localhost:@PORT@a";
         assert_eq!(replace_number(text, "17952", "@PORT@"), expected);
     }
 
