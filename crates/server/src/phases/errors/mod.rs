@@ -84,10 +84,15 @@ pub async fn die(request: &mut Request, status: u16) {
     }
 }
 
-/// The status of the request for whose error, or for that of its document, this one is.
-fn first_error(request: &Request) -> Option<u16> {
+/// The request for whose error, or for that of its document, this one is.
+fn first_failed(request: &Request) -> Option<&Request> {
     let prevs = std::iter::successors(request.prev.as_deref(), |prev| prev.prev.as_deref());
-    prevs.map(|prev| prev.response.status).take_while(|&status| status != 200).last()
+    prevs.take_while(|prev| prev.response.status != 200).last()
+}
+
+/// The status of that request.
+fn first_error(request: &Request) -> Option<u16> {
+    first_failed(request).map(|first| first.response.status)
 }
 
 /// The status of the response with its document: a body that is too long turns the error into a
@@ -151,9 +156,8 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
 /// request, to which the filters are given back, unless some of the body was read.
 async fn after_bodies(request: &mut Request, status: u16) -> u16 {
     if !request.body_in.has_begun() {
-        let prevs = std::iter::successors(request.prev.as_deref(), |prev| prev.prev.as_deref());
-        let limit = prevs.take_while(|prev| prev.response.status != 200).last().map(limit_of);
-        request.body_in.set_limit(limit.flatten());
+        let limit = first_failed(request).and_then(limit_of);
+        request.body_in.set_limit(limit);
     }
     discard_for(request, status).await
 }
