@@ -309,13 +309,21 @@ mod tests {
         assert!(!region.release(queued[2], withdrawn));
         assert_eq!(region.queued(), 4);
         let mut known = Known::default();
-        let mut taken = vec![region.take(1, &mut known).unwrap().0];
-        // One is withdrawn after it was seen, and another one comes.
-        let withdrawn = region.state(queued[3]).unwrap();
-        assert!(!region.release(queued[3], withdrawn));
+        let taken: Vec<u32> = (0..4).map(|_| region.take(1, &mut known).unwrap().0).collect();
+        assert_eq!(taken, [queued[0], queued[1], queued[3], queued[4]]);
+        assert_eq!(region.take(1, &mut known), None);
+    }
+
+    #[test]
+    fn what_was_seen_to_wait_may_be_withdrawn() {
+        let region = region();
+        let seen: Vec<(u32, State)> = (0..3).map(|_| queue(&region, 1)).collect();
+        let mut known = Known::default();
+        assert_eq!(region.take(1, &mut known).unwrap().0, seen[0].0);
+        assert!(!region.release(seen[1].0, seen[1].1));
         let (last, _) = queue(&region, 1);
-        taken.extend((0..3).map(|_| region.take(1, &mut known).unwrap().0));
-        assert_eq!(taken, [queued[0], queued[1], queued[4], last]);
+        let taken = [(); 2].map(|()| region.take(1, &mut known).unwrap().0);
+        assert_eq!(taken, [seen[2].0, last]);
         assert_eq!(region.take(1, &mut known), None);
     }
 
