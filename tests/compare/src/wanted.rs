@@ -69,9 +69,16 @@ const WANTED: [Wanted; 34] = [
     Wanted {
         cites: "A 500, or another `Location`, at times for a redirect from a resource",
         applies: |site, _, apache, tamarack| {
+            let head = |lines: &[String]| {
+                let others = lines.iter().take_while(|line| *line != "<");
+                without_length(&others.cloned().collect::<Vec<_>>())
+                    .into_iter()
+                    .filter(|line| !line.starts_with("< Location: "))
+                    .collect::<Vec<_>>()
+            };
             let redirect = status(tamarack).filter(|status| (301..=308).contains(status));
             redirect.is_some()
-                && (status(apache) == Some(500) || status(apache) == redirect)
+                && (status(apache) == Some(500) || head(apache) == head(tamarack))
                 && names(site, "FallbackResource", "")
                 && (names(site, "RedirectMatch", "") || names(site, "Redirect", ""))
         },
@@ -161,6 +168,8 @@ const WANTED: [Wanted; 34] = [
             request.fields.iter().any(|(name, _)| name == "Range")
                 && matches!(status(apache), Some(206 | 416))
                 && matches!(status(tamarack), Some(400 | 413))
+                // Pages are no files.
+                && !apache.iter().any(|line| line.starts_with("< Last-Modified: "))
         },
     },
     Wanted {

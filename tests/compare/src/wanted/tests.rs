@@ -95,6 +95,11 @@ fn ranges_of_a_page_may_hide_that_the_body_is_refused() {
     assert!(!allows("Range", ["200 OK", refused]));
     assert!(!allows("Range", ["206 Partial Content", "200 OK"]));
     assert!(!allows("X-Range", ["206 Partial Content", refused]));
+    let file = ["< HTTP/1.1 206 Partial Content", "< Last-Modified: *", "<"].map(str::to_owned);
+    let fields = vec![("Range".to_owned(), b"bytes=0-1".to_vec())];
+    let request = Request { fields, ..Request::default() };
+    let refused = [format!("< HTTP/1.1 {refused}"), "<".to_owned()];
+    assert!(rule(&Site::default(), &request, &file, &refused).is_none());
 }
 
 #[test]
@@ -157,12 +162,18 @@ fn a_redirect_of_a_fallback_may_fail() {
     assert!(!is_wanted(&["FallbackResource"], &found));
     assert!(!is_wanted(&["RedirectMatch"], &found));
     assert!(!is_wanted(&["FallbackResource", "RedirectMatch"], &lines("200 OK")));
-    let to =
-        |place: &str| [lines("302 Found").as_slice(), &[format!("< Location: {place}")]].concat();
+    let to = |fields: &str| {
+        let fields = fields.split('|').map(|field| format!("< {field}"));
+        let status = std::iter::once("< HTTP/1.1 302 Found".to_owned());
+        status.chain(fields).chain(["<".to_owned()]).collect::<Vec<_>>()
+    };
     let site = site(&["FallbackResource", "Redirect"]);
     let request = Request::default();
-    assert!(rule(&site, &request, &to("Sun, 29 Nov 2026"), &to("/a")).is_some());
+    assert!(
+        rule(&site, &request, &to("Location: Sun, 29 Nov 2026"), &to("Location: /a")).is_some()
+    );
     assert!(rule(&site, &request, &lines("301 Moved Permanently"), &found).is_none());
+    assert!(rule(&site, &request, &to("Location: /a|X-A: b"), &to("Location: /a")).is_none());
 }
 
 #[test]
