@@ -8,7 +8,7 @@ use crate::skipped::htaccess;
 const UNIQUE_ID: &str = "(^|[^A-Za-z0-9@_-])[A-Za-z0-9@_-]{27}($|[^A-Za-z0-9@_-])";
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 15] = [
+const MASKS: [(&[&str], &str, &str); 16] = [
     // Whether the end of a program's output is there in time decides.
     (
         &["ScriptAlias", "fcgi:", "scgi:", "uwsgi:"],
@@ -34,7 +34,14 @@ const MASKS: [(&[&str], &str, &str); 15] = [
         r"=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
         "=UUID",
     ),
-    (&["SessionMaxAge"], r"(expiry=)\d{16}", "${1}TIME"),
+    // TRACE repeats a cookie, of which a bit may be changed.
+    (
+        &["SessionDBDCookieName", "SessionDBDCookieName2"],
+        r"^\| (Cookie: \w+)\W[0-9a-z`-]{8}[^;]{28}\b",
+        "| ${1}=UUID",
+    ),
+    // A bit of the name may be changed, too: the session keeps what it does not know.
+    (&["SessionMaxAge"], r"(\b[a-z]{6}.)\d{16}", "${1}TIME"),
     (&["SessionMaxAge"], r"([mM]ax-[aA]ge=)\d+", "${1}SECONDS"),
     // The login by digest of a request, in its response.
     (&["echo"], "^< Authorization: Digest .*$", "< Authorization: DIGEST"),
@@ -81,5 +88,25 @@ mod tests {
         let requests = vec![Request { change, ..Request::default() }];
         let case = Case { requests, ..Case::default() };
         assert_eq!(masks(std::iter::once(&case))[0].1, "COOKIE");
+    }
+    #[test]
+    fn a_repeated_cookie_of_a_session_is_masked_with_a_bit_changed() {
+        let of = |name: &str, line: &str| {
+            let site = Site { config: vec![Node::directive(name, "x")], ..Site::default() };
+            let case = Case { site, ..Case::default() };
+            let masks = masks(std::iter::once(&case));
+            masks.iter().fold(line.to_owned(), |line, (pattern, with)| {
+                regex::Regex::new(pattern).unwrap().replace_all(&line, with.as_str()).into_owned()
+            })
+        };
+        for key in
+            ["=39d71060-45c2-43d3-9c9f-53796ad71242", "<39d71060-45c2-43d3-9c9f-53796ad71242"]
+        {
+            let line = format!("| Cookie: session{key}\\r");
+            assert_eq!(of("SessionDBDCookieName", &line), "| Cookie: session=UUID\\r");
+        }
+        let line = "< Set-Cookie: session=expisy=1795982134898387&expiry=1795982134898388;Path=/";
+        let masked = "< Set-Cookie: session=expisy=TIME&expiry=TIME;Path=/";
+        assert_eq!(of("SessionMaxAge", line), masked);
     }
 }

@@ -22,7 +22,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 34] = [
+const WANTED: [Wanted; 35] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -104,11 +104,11 @@ const WANTED: [Wanted; 34] = [
         },
     },
     Wanted {
-        cites: "An empty 500 without `Connection: close` if `Header always` sets a field",
+        cites: "An empty 500 without `Connection: close`, over HTTP/2 a reset, if `Header always`",
         applies: |site, _, apache, tamarack| {
-            status(apache) == Some(500)
+            let is_reset = http2::is_on() && matches!(apache, [only] if only == "= reset");
+            (is_reset || status(apache) == Some(500) && length(apache) == Some(0))
                 && status(tamarack) == Some(500)
-                && length(apache) == Some(0)
                 && names(site, "Header", "always")
         },
     },
@@ -195,14 +195,14 @@ const WANTED: [Wanted; 34] = [
         },
     },
     Wanted {
-        cites: "A body in the response to HEAD over HTTP/2, from mod_sed",
+        cites: "A body in the response to HEAD over HTTP/2, from mod_sed or mod_substitute",
         applies: |site, request, apache, tamarack| {
             let head = |lines: &[String]| {
                 lines.iter().take_while(|line| *line != "<").cloned().collect::<Vec<_>>()
             };
             http2::is_on()
                 && request.method == "HEAD"
-                && (names(site, "", "Sed") || names(site, "", "DATA"))
+                && ["Sed", "SUBSTITUTE", "DATA"].iter().any(|filter| names(site, "", filter))
                 && tamarack.last().is_some_and(|line| line == "<")
                 && difference(&head(apache), &head(tamarack), Rule::Answer).is_none()
         },
@@ -211,6 +211,18 @@ const WANTED: [Wanted; 34] = [
         cites: "An empty response of mod_reflector over HTTP/2",
         applies: |site, _, apache, _| {
             http2::is_on() && length(apache) == Some(0) && names(site, "", "reflector")
+        },
+    },
+    Wanted {
+        cites: "`Cache-Control` of mod_session_dbd over HTTP/2 in the page of a 500",
+        applies: |site, _, apache, tamarack| {
+            let field = "< Cache-Control: no-cache, private";
+            let others = apache.iter().filter(|line| *line != field).cloned().collect::<Vec<_>>();
+            http2::is_on()
+                && status(tamarack) == Some(500)
+                && names(site, "SessionDBDCookieName", "")
+                && names(site, "", "SUBSTITUTE")
+                && difference(&others, tamarack, Rule::Answer).is_none()
         },
     },
     Wanted { cites: OF_REFLECTED_LENGTH, applies: differ_in_reflected_length },
@@ -224,7 +236,7 @@ const WANTED: [Wanted; 34] = [
                 && request.method == "POST"
                 && request.fields.iter().any(|(_, text)| text.starts_with(of_forms.as_bytes()))
                 && names(site, "KeptBodySize", "")
-                && names(site, "AuthType", "form")
+                && (names(site, "AuthType", "form") || names(site, "AuthType", "Form"))
         },
     },
     Wanted {

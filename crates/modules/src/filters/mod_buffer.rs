@@ -15,7 +15,7 @@ use server::filter::{Beginning, FilterDef, InputFilter, InputFilterDef, OutputFi
 use server::hooks::Hooks;
 use server::merge::Setting;
 use server::module::Module;
-use server::request::Request;
+use server::request::{BodyEnd, Request};
 use server::request_body::{BodyError, BodySource};
 
 use super::rewritten::{Passed, Piece, Pieces};
@@ -121,7 +121,10 @@ impl OutputFilter for Output {
                 match is_passed_on {
                     true if in_pieces => request.refuse_ranges(),
                     true => {}
-                    false => request.allow_ranges(),
+                    false => {
+                        request.response.end = BodyEnd::Gathered;
+                        request.allow_ranges();
+                    }
                 }
             }
         }

@@ -100,7 +100,9 @@ impl OutputFilter for Filter {
         let (head, rest) = body.split_head();
         let body = body_of(Encode::default(), head, rest, start);
         request.response.chunked = length.is_none();
-        request.response.end = BodyEnd::Apart;
+        if request.response.end != BodyEnd::Gathered {
+            request.response.end = BodyEnd::Apart;
+        }
         request.refuse_ranges();
         let known = if is_held { body.at_hand() } else { body.length() };
         if let (Some(length), true) = (known, with_end > 0 || is_held) {

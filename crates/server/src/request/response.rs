@@ -82,6 +82,8 @@ pub enum BodyEnd {
     ByFraming,
     /// With the body, however long that takes to arrive: filters can wait for what they need of it.
     WithBody,
+    /// With the body, which a filter has gathered: in one piece for the next filters too.
+    Gathered,
     /// After it.
     Apart,
 }

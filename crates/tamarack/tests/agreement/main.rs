@@ -56,6 +56,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_cgi/stderr_fields", "as above"),
     ("mod_cgid/access", "as above"),
     ("mod_data/lengths: A program", "as above"),
+    ("mod_data/programs", "as above"),
     ("mod_cgid/advisories", "as above"),
     ("mod_cgid/broken_fields", "as above"),
     ("mod_cgid/broken_status", "as above"),

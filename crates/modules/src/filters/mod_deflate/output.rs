@@ -51,7 +51,7 @@ impl OutputFilter for Pack {
         }
         let is_open = match request.response.end {
             BodyEnd::ByFraming => request.response.chunked,
-            BodyEnd::WithBody => false,
+            BodyEnd::WithBody | BodyEnd::Gathered => false,
             BodyEnd::Apart => true,
         };
         if is_open && body.length() == Some(0) {
