@@ -30,6 +30,9 @@ impl Module for Ident {
             "IdentityCheck",
             Takes::Flag(|cx, on| {
                 cx.dir().check.set(on);
+                if on {
+                    cx.build().registry.asks_user_of_host.set();
+                }
                 Ok(())
             }),
             "On|Off",
@@ -106,7 +109,8 @@ fn look_up<'r>(_: Bound<'r, Ident>, request: &'r mut Request) -> Step<'r> {
 
 /// Whether the client's host is to be asked, and has not been asked about this connection.
 pub(crate) fn is_unasked(request: &Request) -> bool {
-    request.connection.logname.get().is_none()
+    request.engine.server.registry.asks_user_of_host.get()
+        && request.connection.logname.get().is_none()
         && request.dir_of::<Ident>().is_some_and(|dir| dir.check.or(false))
 }
 

@@ -44,6 +44,8 @@ pub struct Registry {
     pub names_client: Mentioned,
     /// The same for the user name that the client's host reports (`REMOTE_IDENT`).
     pub names_user_of_host: Mentioned,
+    /// Whether clients' hosts may be asked for it (`IdentityCheck`).
+    pub asks_user_of_host: Mentioned,
     /// Whether a directive reads a variable that programs and pages get.
     pub names_variables: Mentioned,
     /// Every hook, provider and filter of the active modules.
@@ -84,6 +86,7 @@ impl Registry {
             dir_defaults: Slots::of(dir),
             names_client: Mentioned::default(),
             names_user_of_host: Mentioned::default(),
+            asks_user_of_host: Mentioned::default(),
             names_variables: Mentioned::default(),
             hooks,
         }
