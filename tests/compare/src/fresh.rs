@@ -8,7 +8,7 @@ use crate::skipped::htaccess;
 const UNIQUE_ID: &str = "(^|[^A-Za-z0-9@_-])[A-Za-z0-9@_-]{27}($|[^A-Za-z0-9@_-])";
 
 /// A directive or a word of a site that brings such values, their pattern, and what replaces it.
-const MASKS: [(&[&str], &str, &str); 16] = [
+const MASKS: [(&[&str], &str, &str); 17] = [
     // Whether the end of a program's output is there in time decides.
     (
         &["ScriptAlias", "fcgi:", "scgi:", "uwsgi:"],
@@ -18,6 +18,8 @@ const MASKS: [(&[&str], &str, &str); 16] = [
     (&["ProxyVia"], r"\((Apache|Tamarack)/[^)]*\)", "(VERSION)"),
     // Encrypted sessions. Parts of them look like identifiers.
     (&["SessionCryptoPassphrase"], r"(Set-Cookie2?: \w+=)[A-Za-z0-9+/=%]{40,}", "${1}ENCRYPTED"),
+    // As TRACE repeats them.
+    (&["SessionCryptoPassphrase"], r"^\| (Cookie: \w+\W)[^;\\]{40,}", "| ${1}ENCRYPTED"),
     // mod_unique_id, also for mod_log_forensic.
     (&["ForensicLog"], r"^\| ([+-])[A-Za-z0-9@_-]{27}", "| ${1}UNIQUE-ID"),
     // Twice, since the character between two of them belongs to one match.

@@ -80,7 +80,9 @@ const WANTED: [Wanted; 35] = [
             redirect.is_some()
                 && (status(apache) == Some(500) || head(apache) == head(tamarack))
                 && names(site, "FallbackResource", "")
-                && (names(site, "RedirectMatch", "") || names(site, "Redirect", ""))
+                && ["RedirectMatch", "Redirect", "RewriteRule"]
+                    .iter()
+                    .any(|name| names(site, name, ""))
         },
     },
     Wanted {

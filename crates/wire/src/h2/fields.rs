@@ -72,7 +72,6 @@ pub(super) struct Fields {
     /// The parts of `Cookie`, joined (RFC 9113 section 8.2.3).
     cookies: Vec<u8>,
     has_cookies: bool,
-    line: Vec<u8>,
     count: usize,
     bytes: usize,
     has_regular: bool,
@@ -101,7 +100,6 @@ impl Fields {
             pseudo: Values::in_memory(spare.pseudo.take()),
             cookies: spare.cookies.take(),
             has_cookies: false,
-            line: spare.text.take(),
             count: 0,
             bytes: 0,
             has_regular: false,
@@ -278,9 +276,8 @@ impl Fields {
             }
             _ => {}
         }
-        let (mut head, mut line) = (self.head, self.line);
-        write_line(&mut line, method, &target);
-        let made = head.set_streamed(&line, self.table, &self.limits, options);
+        let mut head = self.head;
+        let made = head.set_streamed([method, &target], self.table, &self.limits, options);
         let has_scheme = pseudo.get(Pseudo::Scheme).is_none_or(is_http);
         let mut refusal = self.refusal.or(made.err());
         if let Some(error) = refusal.as_mut().filter(|error| error.log_number == JOINED_TOO_LARGE) {
@@ -294,7 +291,6 @@ impl Fields {
         drop(target);
         spare.pseudo.give(pseudo.into_memory());
         spare.cookies.give(self.cookies);
-        spare.text.give(line);
         Some(Request { head, refusal, announced })
     }
 
@@ -354,13 +350,6 @@ impl Fields {
         self.table.retain(|name, _| is_kept(name));
         let is_valid = !self.is_malformed && self.pseudo.is_empty() && self.refusal.is_none();
         is_valid.then_some(self.table)
-    }
-}
-
-fn write_line(line: &mut Vec<u8>, method: &[u8], target: &[u8]) {
-    line.clear();
-    for part in [method, b" ", target, b" HTTP/2.0"] {
-        line.extend_from_slice(part);
     }
 }
 

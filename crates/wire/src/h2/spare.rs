@@ -16,8 +16,6 @@ pub struct Spare {
     heads: Vec<Box<RequestHead>>,
     pub(super) pseudo: Text,
     pub(super) cookies: Text,
-    /// The request line.
-    pub(super) text: Text,
 }
 
 impl Spare {
@@ -40,7 +38,7 @@ impl Spare {
         self.heads.retain(|head| {
             head.headers.capacity_bytes() <= KEPT_BYTES && head.line().len() <= KEPT_BYTES
         });
-        for text in [&mut self.pseudo, &mut self.cookies, &mut self.text] {
+        for text in [&mut self.pseudo, &mut self.cookies] {
             text.0.clear();
             text.0.shrink_to(KEPT_BYTES);
         }

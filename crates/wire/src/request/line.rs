@@ -36,21 +36,40 @@ pub(super) fn parse(
     line: &[u8],
     options: &HeadOptions<'_>,
 ) -> Result<(), Box<HeadError>> {
-    let parts = split(line, options.strict);
-    store(head, &parts);
+    take(head, &split(line, options.strict), options)
+}
+
+/// Sets what [`parse`] finds in the line of HTTP/2 that has this method, a token, and this target,
+/// of visible bytes.
+pub(super) fn compose(
+    head: &mut RequestHead,
+    method: &[u8],
+    target: &[u8],
+    options: &HeadOptions<'_>,
+) -> Result<(), Box<HeadError>> {
+    let parts = Parts { method, target, protocol: b"HTTP/2.0", rest: b"", fault: None };
+    take(head, &parts, options)
+}
+
+fn take(
+    head: &mut RequestHead,
+    parts: &Parts<'_>,
+    options: &HeadOptions<'_>,
+) -> Result<(), Box<HeadError>> {
+    store(head, parts);
     if head.line.is_empty() {
         head.flags.set(HeadFlags::BLANK);
     }
     head.method = Method::of(parts.method, options.methods);
     head.header_only = head.method == Method::GET && parts.method.first() == Some(&b'H');
     let mut fault = parts.fault;
-    read_version(head, &parts, options.strict, &mut fault);
+    read_version(head, parts, options.strict, &mut fault);
     let target_is_valid = set_target(head);
     if head.is_simple() && fault.is_none() {
         fault = simple_fault(head, options);
     }
     let outcome = match fault {
-        Some(fault) => Err(report(fault, &parts)),
+        Some(fault) => Err(report(fault, parts)),
         None => check_target(head, options, target_is_valid),
     };
     if outcome.is_err() && head.is_simple() {

@@ -15,20 +15,21 @@ const OF_CONNECTION: [&[u8]; 6] = [
 
 impl RequestHead {
     /// Sets what a request line (`METHOD target HTTP/2.0`) and fields of HTTP/1 would have set:
-    /// logs and programs see them. `fields` are valid, and have one `Host` at most.
+    /// logs and programs see them. `method` is a token, `target` has visible bytes alone, and
+    /// `fields` are valid, with one `Host` at most.
     ///
     /// Errors: those of a request line or of fields that are refused by a response.
     pub(crate) fn set_streamed(
         &mut self,
-        request_line: &[u8],
+        [method, target]: [&[u8]; 2],
         fields: Table,
         limits: &HeadLimits,
         options: &HeadOptions<'_>,
     ) -> Result<(), Box<HeadError>> {
         self.clear();
-        let parsed = line::parse(self, request_line, options);
+        let composed = line::compose(self, method, target, options);
         self.headers = fields;
-        parsed.and(fields::finish(self, limits))
+        composed.and(fields::finish(self, limits))
     }
 
     /// The head with which a request of HTTP/1.1 goes on as the first of HTTP/2; `fields` are those
@@ -51,7 +52,9 @@ impl RequestHead {
         }
         line.extend_from_slice(b" HTTP/2.0");
         let mut head = RequestHead::new();
-        head.set_streamed(&line, fields, limits, options)?;
+        let parsed = line::parse(&mut head, &line, options);
+        head.headers = fields;
+        parsed.and(fields::finish(&mut head, limits))?;
         Ok(head)
     }
 }

@@ -14,10 +14,16 @@ pub enum Indexing {
     Never,
 }
 
+/// Places for entries that were found: a prime, since fingerprints differ by lengths.
+const FOUND: usize = 17;
+
 /// Encodes the blocks of a connection, in their order.
 #[derive(Debug)]
 pub struct Encoder {
     table: Table,
+    /// The numbers of the entries where fields were found, by fingerprint: responses of a
+    /// connection are alike.
+    found: [u32; FOUND],
     /// Sizes of the table that the next block announces: the smallest one, and the last.
     announce: Option<(usize, usize)>,
 }
@@ -31,7 +37,7 @@ impl Default for Encoder {
 impl Encoder {
     /// Returns an encoder with an empty table of 4,096 bytes.
     pub fn new() -> Encoder {
-        Encoder { table: Table::new(), announce: None }
+        Encoder { table: Table::new(), found: [0; FOUND], announce: None }
     }
 
     /// Takes over the receiver's limit of the table, bytes. No more than 4,096 are used.
@@ -82,7 +88,8 @@ impl Encoder {
 
     /// Appends a field that the table has or gets, whose fingerprint is `mark`.
     pub fn shared(&mut self, name: &[u8], value: &[u8], mark: u32, out: &mut Vec<u8>) {
-        if let Some(index) = self.table.find(name, value, mark) {
+        let number = &mut self.found[mark as usize % FOUND];
+        if let Some(index) = self.table.find(name, value, mark, number) {
             return integer::encode(index, 7, 0x80, out);
         }
         // A large field would evict all others.

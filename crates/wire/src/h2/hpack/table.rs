@@ -16,6 +16,8 @@ pub(super) struct Table {
     removed: u32,
     /// From the newest to the oldest.
     entries: VecDeque<Entry>,
+    /// The number of entries that there have been, modulo 2³².
+    inserted: u32,
     /// Size by RFC 7541 section 4.1.
     bytes: usize,
     limit_bytes: usize,
@@ -54,6 +56,7 @@ impl Table {
             start: 0,
             removed: 0,
             entries: VecDeque::new(),
+            inserted: 0,
             bytes: 0,
             limit_bytes: DEFAULT_TABLE_BYTES,
         }
@@ -88,6 +91,7 @@ impl Table {
         let (name_len, value_len) = (name.len() as u16, value.len() as u16);
         let mark = mark(name, value);
         self.entries.push_front(Entry { begin, name_len, value_len, mark, note });
+        self.inserted = self.inserted.wrapping_add(1);
         self.bytes += needed;
     }
 
@@ -127,10 +131,18 @@ impl Table {
         text.split_at_checked(usize::from(entry.name_len))
     }
 
-    /// The index of a field that is in the dynamic table. `mark` is its fingerprint.
-    pub fn find(&self, name: &[u8], value: &[u8], mark: u32) -> Option<usize> {
+    /// The index of a field that is in the dynamic table. `mark` is its fingerprint; `number`, of
+    /// the entry that is tried first, becomes that of the entry that has the field.
+    pub fn find(&self, name: &[u8], value: &[u8], mark: u32, number: &mut u32) -> Option<usize> {
         let is_it = |entry: &Entry| entry.mark == mark && self.text(*entry) == Some((name, value));
-        self.entries.iter().position(is_it).map(|at| FIELDS.len() + 1 + at)
+        // The newest one has the number of all.
+        let guess = self.inserted.wrapping_sub(*number) as usize;
+        let at = match self.entries.get(guess) {
+            Some(entry) if is_it(entry) => guess,
+            _ => self.entries.iter().position(is_it)?,
+        };
+        *number = self.inserted.wrapping_sub(at as u32);
+        Some(FIELDS.len() + 1 + at)
     }
 }
 

@@ -192,4 +192,31 @@ proptest! {
             prop_assert_eq!(decode(&mut decoder, &block).unwrap(), expected);
         }
     }
+    #[test]
+    fn fields_that_come_again_are_decoded(
+        blocks in proptest::collection::vec(
+            (
+                proptest::option::weighted(0.1, 0usize..600),
+                proptest::collection::vec((0usize..12, 0usize..6), 0..8),
+            ),
+            0..60,
+        )
+    ) {
+        let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
+        for (limit, fields) in blocks {
+            if let Some(limit) = limit {
+                encoder.set_limit(limit);
+            }
+            let mut block = Vec::new();
+            encoder.begin(&mut block);
+            let mut expected = Pairs::new();
+            for (name, value) in fields {
+                // Fields of one name and length have one fingerprint.
+                let (name, value) = (vec![b'n'; name], format!("{value} GMT").into_bytes());
+                encoder.field(&name, &value, Indexing::Table, &mut block);
+                expected.push((name, value));
+            }
+            prop_assert_eq!(decode(&mut decoder, &block).unwrap(), expected);
+        }
+    }
 }
