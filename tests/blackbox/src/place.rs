@@ -280,8 +280,11 @@ pub fn remove(root: &Path) {
     let _ = fs::remove_dir_all(root);
 }
 
-/// Replaces `number` by `name`, except as a part of a longer number such as a time, and as the
-/// number of a process or thread in a log.
+/// Digits of a hexadecimal number that is long enough to be a digest.
+const DIGEST_DIGITS: usize = 20;
+
+/// Replaces `number` by `name`, except as a part of a longer number such as a time or a digest, and
+/// as the number of a process or thread in a log.
 fn replace_number(text: &str, number: &str, name: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -293,6 +296,11 @@ fn replace_number(text: &str, number: &str, name: &str) -> String {
         let is_behind_host = ["localhost:", ".test:"].iter().any(|host| replaced.ends_with(host));
         let is_part = replaced.ends_with(|last: char| last.is_ascii_digit())
             || !is_behind_host && after.starts_with(|first: char| first.is_ascii_digit());
+        let is_hex = |letter: &char| letter.is_ascii_hexdigit();
+        let digits_beside = replaced.chars().rev().take_while(is_hex).count()
+            + after.chars().take_while(is_hex).count();
+        let is_in_digest = digits_beside + number.len() >= DIGEST_DIGITS;
+        let is_part = is_part || !is_behind_host && is_in_digest;
         let is_thread = replaced.ends_with("[pid ") || replaced.ends_with(":tid ");
         replaced.push_str(if is_part || is_thread { found } else { name });
         rest = after;
@@ -410,6 +418,14 @@ mod tests {
         let text = "1795283515 at :17952, 17952 and 817952; http://127.0.0.1:17952/";
         let expected = "1795283515 at :@PORT@, @PORT@ and 817952; http://127.0.0.1:@PORT@/";
         assert_eq!(replace_number(text, "17952", "@PORT@"), expected);
+    }
+
+    #[test]
+    fn a_port_is_no_part_of_a_digest() {
+        let digest = "a17952f0e4b2c6d8a0b1c3d5e7f9a1b3c5d7e9f1";
+        let text = format!("nonce={digest} %3a17952%2f localhost:17952{digest}");
+        let expected = format!("nonce={digest} %3a@PORT@%2f localhost:@PORT@{digest}");
+        assert_eq!(replace_number(&text, "17952", "@PORT@"), expected);
     }
 
     #[test]
