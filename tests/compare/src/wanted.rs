@@ -22,7 +22,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 35] = [
+const WANTED: [Wanted; 36] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -213,6 +213,17 @@ const WANTED: [Wanted; 35] = [
         cites: "An empty response of mod_reflector over HTTP/2",
         applies: |site, _, apache, _| {
             http2::is_on() && length(apache) == Some(0) && names(site, "", "reflector")
+        },
+    },
+    Wanted {
+        cites: "A field of `Header always` twice over HTTP/2 in the page of a 413",
+        applies: |site, _, apache, tamarack| {
+            let mut once = apache.to_vec();
+            once.dedup();
+            http2::is_on()
+                && status(tamarack) == Some(413)
+                && names(site, "Header", "always")
+                && difference(&once, tamarack, Rule::Answer).is_none()
         },
     },
     Wanted {

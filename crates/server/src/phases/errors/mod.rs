@@ -349,6 +349,9 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         {
             request.keep(lent.clone());
         }
+        if failed.kept::<FailedInFilter>().is_some() {
+            request.keep(FailedInFilter);
+        }
         // The document's failure is part of the response, and what it depends on as well.
         request.depends.trace = failed.depends.trace.take();
         request.depends.pure = false;
