@@ -192,6 +192,7 @@ proptest! {
             prop_assert_eq!(decode(&mut decoder, &block).unwrap(), expected);
         }
     }
+
     #[test]
     fn fields_that_come_again_are_decoded(
         blocks in proptest::collection::vec(
