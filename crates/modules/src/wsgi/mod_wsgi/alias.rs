@@ -103,8 +103,17 @@ fn apply(alias: &ScriptAlias, request: &mut Request) -> Result<Option<Vec<u8>>, 
         Matched::No | Matched::Undecided(_) => return Ok(None),
     }
     let mut found = Vec::new();
+    let end = captures.range(0).map_or(0, |matched| matched.end);
+    if end == 0 {
+        return Ok(None);
+    }
+    // What follows the match is below the script; all of it below that of the root.
+    let rest = if uri.get(..end) == Some(b"/") { 0 } else { end };
     match substitute(&alias.target, uri, &captures, MAX_SUBSTITUTION_BYTES, &mut found) {
-        Ok(()) => Ok(Some(found)),
+        Ok(()) => {
+            found.extend_from_slice(uri.get(rest..).unwrap_or_default());
+            Ok(Some(found))
+        }
         Err(_) => {
             let target = bstr::BStr::new(&alias.target);
             let text = format_args!("Regex substitution in '{target}' failed.");
