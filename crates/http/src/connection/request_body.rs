@@ -59,6 +59,9 @@ enum State {
     Failed,
 }
 
+/// The interim response that asks for a body.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 pub(super) type Shared = Rc<RefCell<Option<Pipe>>>;
 
 impl Pipe {
@@ -66,6 +69,24 @@ impl Pipe {
     pub(super) fn stream_between(&mut self) -> Option<&mut Stream> {
         self.stream.as_mut().filter(|_| self.continuing.is_empty())
     }
+
+    /// Whether some of the body is still to be received.
+    fn is_open(&self) -> bool {
+        !matches!(self.state, State::Done | State::Failed)
+    }
+}
+
+/// Has what is left of interim responses sent before the final one, as the request's body is read
+/// on meanwhile: behind its head, `100 Continue` would be a part of the response.
+pub(super) fn continue_first(shared: &Shared) {
+    let mut shared = shared.borrow_mut();
+    let Some(pipe) = shared.as_mut() else { return };
+    let mut waiting = std::mem::take(&mut pipe.continuing);
+    waiting.extend_from_slice(&pipe.info.interim.take());
+    if std::mem::take(&mut pipe.wants_continue) && pipe.is_open() {
+        waiting.extend_from_slice(CONTINUE);
+    }
+    pipe.info.interim.set(waiting.into());
 }
 
 struct Reader(Shared);
@@ -302,11 +323,11 @@ impl Pipe {
 
     /// Sends `100 Continue` before the first piece, as Apache does even if the body has arrived.
     fn poll_continue(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.wants_continue && !matches!(self.state, State::Done | State::Failed) {
+        if self.wants_continue && self.is_open() {
             self.wants_continue = false;
             // One may have been sent in part: it precedes.
             self.continuing = self.info.interim.take().into_vec();
-            self.continuing.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.continuing.extend_from_slice(CONTINUE);
         }
         let Some(stream) = &mut self.stream else { return Ok(()) };
         while !self.continuing.is_empty() {

@@ -307,6 +307,7 @@ pub(super) async fn make(
     }
     let body_done = match pipe {
         Some(pipe) if request.response.reads_request && !matches!(verdict, Verdict::Status(_)) => {
+            request_body::continue_first(&pipe);
             active.upload = Some(pipe);
             !active.head.flags.has(HeadFlags::CLOSE_AFTER)
         }

@@ -189,7 +189,9 @@ impl Exchange {
             // The socket is that of all streams.
             errors::die(&mut request, 501).await;
         }
-        if !request.response.reads_request || matches!(verdict, Verdict::Status(_)) {
+        if request.response.reads_request && !matches!(verdict, Verdict::Status(_)) {
+            request_body::continue_first(stream);
+        } else {
             request_body::detach(stream, &mut request);
         }
         fill::conclude(connection, active, &mut request, fill).await;

@@ -17,7 +17,6 @@ use super::stream::{BodyEnd, Stream};
 /// The source of a body.
 struct Reader {
     stream: Rc<Stream>,
-    wants_continue: bool,
     taken: usize,
     policy: Stage,
     began: Running,
@@ -36,8 +35,8 @@ pub(super) fn attach(stream: &Rc<Stream>, head: &RequestHead, request: &mut Requ
     };
     let expects_continue = head.flags.has(HeadFlags::EXPECT_CONTINUE);
     let policy = request.host.read_policy.body;
+    stream.wants_continue.set(expects_continue);
     let reader = Reader {
-        wants_continue: expects_continue,
         taken: 0,
         policy,
         began: policy.begin(request.engine.handle.clock()),
@@ -49,6 +48,14 @@ pub(super) fn attach(stream: &Rc<Stream>, head: &RequestHead, request: &mut Requ
     request.body_in.expect_continue(expects_continue);
     // Other requests do not wait for the rest of it.
     request.body_in.leave();
+}
+
+/// Sends `100 (Continue)` if the client waits for it: before the body is read, and before the final
+/// response, behind whose head it would be malformed.
+pub(super) fn continue_first(stream: &Stream) {
+    if stream.wants_continue.take() && stream.end.get() == BodyEnd::No {
+        stream.send(|protocol| protocol.respond(stream.id, 100, [], false));
+    }
 }
 
 /// Takes over the trailer fields that have arrived since it was last called.
@@ -88,10 +95,7 @@ impl Reader {
 
 impl BodySource for Reader {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        if std::mem::take(&mut self.wants_continue) && self.stream.end.get() == BodyEnd::No {
-            let id = self.stream.id;
-            self.stream.send(|protocol| protocol.respond(id, 100, [], false));
-        }
+        continue_first(&self.stream);
         let piece = self.stream.pieces.borrow_mut().pop_front();
         if let Some(bytes) = piece.map(Bytes::from) {
             self.sleep = None;

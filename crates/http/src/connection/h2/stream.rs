@@ -156,6 +156,8 @@ pub(super) struct Stream {
     /// Whether the rest of the body is of no use.
     discards: Cell<bool>,
     pub end: Cell<BodyEnd>,
+    /// Whether the client waits for `100 (Continue)`.
+    pub wants_continue: Cell<bool>,
     pub trailers: RefCell<Table>,
     pub reader: RefCell<Option<Waker>>,
     pub writer: RefCell<Option<Waker>>,
@@ -185,6 +187,7 @@ impl Stream {
             pieces: RefCell::default(),
             discards: Cell::new(false),
             end: Cell::new(if ends { BodyEnd::Yes } else { BodyEnd::No }),
+            wants_continue: Cell::new(false),
             trailers: RefCell::default(),
             reader: RefCell::default(),
             writer: RefCell::default(),
