@@ -74,6 +74,8 @@ pub(super) fn body(mut page: Page<'_>, pause: Pause, before: Table, tail: Body) 
     page.depends_on_request();
     page.request.response.chunked = true;
     let mut twin = Box::new(page.request.twin());
+    // No cache gets the response: the log has all variables.
+    twin.depends.pure = false;
     if let Some(handover) = page.request.kept::<Handover>().cloned() {
         twin.keep(handover);
     }
