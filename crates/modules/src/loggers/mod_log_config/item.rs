@@ -267,7 +267,10 @@ impl Item {
                 Some(id) => out.extend_from_slice(id),
                 None => return Value::None,
             },
-            Item::Port(Port::Canonical) => number(request.server_port().into(), out),
+            Item::Port(Port::Canonical) => {
+                let own = Some(request.host.identity.port).filter(|port| *port != 0);
+                number(own.unwrap_or_else(|| request.default_port()).into(), out);
+            }
             Item::Port(Port::Local) => number(request.connection.local.port().into(), out),
             Item::Port(Port::Remote) => number(request.useragent_addr.port().into(), out),
             Item::Process(process) => process.write(out),
