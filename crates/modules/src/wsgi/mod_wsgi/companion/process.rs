@@ -341,8 +341,10 @@ fn surroundings(group: &GroupPlan) -> Surroundings {
     let daemon = group.daemon.as_deref();
     let text = |bytes: Vec<u8>| CString::new(bytes).ok();
     let home = daemon.and_then(|daemon| daemon.home.clone());
-    // As in mod_wsgi, another user's processes begin in the folder of that user.
+    // As in mod_wsgi, processes of a user that is named for them begin in the folder of that user,
+    // others where the server has.
     let home = home.or_else(|| {
+        daemon?.user.as_ref()?;
         let user = group.identity.as_ref()?.user;
         let found = User::from_uid(Uid::from_raw(user)).ok().flatten()?;
         found.dir.is_dir().then(|| found.dir.into_os_string().into_vec())
