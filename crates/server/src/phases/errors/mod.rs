@@ -18,7 +18,7 @@ use conf::expr::Expr;
 use wire::Method;
 
 use crate::api::hooks::Phase;
-use crate::config::core::ErrorDocument;
+use crate::config::core::{CoreDir, ErrorDocument};
 use crate::log::Level;
 use crate::phases::discard::{discard_after, limit_body, limit_of};
 use crate::phases::expr;
@@ -127,7 +127,7 @@ fn set_status(request: &mut Request, status: u16) {
 /// Whether the built-in page for `status` depends only on configuration, path and what is noted
 /// ([`crate::request::variant_key::Inputs`]).
 pub fn is_reusable(request: &Request, status: u16) -> bool {
-    let document = request.plan.core.error_documents.get(&status);
+    let document = error_document(&request.plan.core, status);
     is_reusable_status(status)
         && matches!(document, None | Some(ErrorDocument::Default))
         && request.response.status == 200
@@ -202,12 +202,19 @@ fn own_text(request: &Request, status: u16) -> Option<Vec<u8>> {
     request.kept::<OwnText>().filter(|own| own.status == status).map(|own| own.text.clone())
 }
 
+/// What is configured for a status: for one that Apache does not know, what is for 500
+/// (`ap_response_code_string`).
+fn error_document(core: &CoreDir, status: u16) -> Option<&ErrorDocument> {
+    let is_known = wire::status::known_line(status).is_some();
+    core.error_documents.get(if is_known { &status } else { &500 })
+}
+
 fn document(request: &mut Request, status: u16) -> Document {
     if own_text(request, status).is_some() || request.kept::<FailedAgain>().is_some() {
         return Document::Page;
     }
     let core = request.plan.core.clone();
-    let Some(ErrorDocument::Location(expr)) = core.error_documents.get(&status) else {
+    let Some(ErrorDocument::Location(expr)) = error_document(&core, status) else {
         return Document::Page;
     };
     let Some(value) = evaluate(request, expr) else { return Document::Page };
@@ -228,7 +235,7 @@ fn text(request: &mut Request) -> Option<Vec<u8>> {
         return Some(text);
     }
     let core = request.plan.core.clone();
-    match core.error_documents.get(&request.response.status) {
+    match error_document(&core, request.response.status) {
         Some(ErrorDocument::Text(expr)) => {
             // It may name the type of its page, which HTTP/0.9 does not have.
             if !request.head.simple {
