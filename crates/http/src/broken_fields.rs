@@ -73,6 +73,8 @@ pub(crate) enum BrokenField {
     Name(Vec<u8>),
     /// The name, and the value that has a byte which is not allowed.
     Value(Vec<u8>, Vec<u8>),
+    /// It is a transfer coding that does not end with chunks.
+    Coding,
 }
 
 impl BrokenField {
@@ -90,6 +92,8 @@ impl BrokenField {
                 );
                 (2430, text)
             }
+            // Apache says nothing of it.
+            BrokenField::Coding => return,
         };
         let text = format_args!("{text}, aborting request");
         request.log_as("http_core.c", Level::Error, number, text);
@@ -110,6 +114,12 @@ pub(crate) fn broken_field(request: &Request) -> Option<BrokenField> {
         if is_bad(value) {
             return Some(BrokenField::Value(name.to_vec(), value.to_vec()));
         }
+    }
+    let is_chunked = |codings: &[u8]| wire::request::ends_chunked(codings);
+    let coding = response.headers_out.get(b"Transfer-Encoding");
+    // HTTP/2 has none.
+    if request.head.protocol < 2000 && coding.is_some_and(|codings| !is_chunked(codings)) {
+        return Some(BrokenField::Coding);
     }
     let of_content = |name: &[u8], value: &[u8]| {
         is_bad(value).then(|| BrokenField::Value(name.to_vec(), value.to_vec()))

@@ -139,7 +139,7 @@ fn unframed(log_number: u32, what: &str, value: &[u8], head: &RequestHead) -> Bo
 }
 
 /// Whether `chunked` is the last coding (`ap_is_chunked`).
-pub(crate) fn ends_chunked(codings: &[u8]) -> bool {
+pub fn ends_chunked(codings: &[u8]) -> bool {
     let Some(start) = codings.len().checked_sub(b"chunked".len()) else { return false };
     let (before, last) = codings.split_at(start);
     if !last.eq_ignore_ascii_case(b"chunked") {

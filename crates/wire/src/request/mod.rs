@@ -13,7 +13,7 @@ mod streamed;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fields::ends_chunked;
+pub use fields::ends_chunked;
 pub use flags::HeadFlags;
 pub use parser::HeadParser;
 
