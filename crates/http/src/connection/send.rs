@@ -141,7 +141,8 @@ fn at_once(
 }
 
 /// Sends a body unchanged: its length is known, or it ends with the connection. `given` counts its
-/// bytes, as in Apache: once they are to be sent, whatever the client takes of them.
+/// bytes, as in Apache: once they are to be sent, whatever the client takes of them. Those of a
+/// stream, which may break off, are there once they have come.
 async fn plain(
     mut outlet: Outlet<'_>,
     output: &mut Vec<u8>,
@@ -149,7 +150,7 @@ async fn plain(
     timeout: Duration,
     given: &mut u64,
 ) -> io::Result<()> {
-    let known = body.length();
+    let known = body.length().filter(|_| !matches!(body, Body::Stream(_)));
     *given = known.unwrap_or(0);
     match body {
         Body::Empty => outlet.stream()?.write_all(output, timeout).await,

@@ -198,8 +198,9 @@ async fn send(stream: &Stream, request: &mut Request, framing: Framing) -> io::R
         return head(stream, text, declines_pushes, true);
     }
     head(stream, text, declines_pushes, false)?;
-    request.response.bytes_sent = known.unwrap_or(0);
-    let is_counted = known.is_none();
+    // A stream may break off: its bytes are counted as they come.
+    let is_counted = known.is_none() || matches!(body, Body::Stream(_));
+    request.response.bytes_sent = known.filter(|_| !is_counted).unwrap_or(0);
     // Only the last piece of a body that is whole is known to be the last one.
     let is_whole = matches!(body, Body::Bytes(_) | Body::File(_)) && !has_trailers;
     let mut sent = 0;
