@@ -124,10 +124,12 @@ impl Single {
 
 /// The length of the body has to be known: chunks are not read for it.
 fn check_coding(request: &Request) -> Result<(), u16> {
-    let Some(coding) = request.head.headers_in.get(b"Transfer-Encoding") else { return Ok(()) };
-    let coding = Verbatim::new(coding);
-    let text = format_args!("chunked Transfer-Encoding forbidden: {coding}");
-    request.log_as("http_filters.c", Level::Error, 1593, text);
+    if !request.head.headers_in.contains(b"Transfer-Encoding") {
+        return Ok(());
+    }
+    let uri = Verbatim::new(&request.resource.uri);
+    let text = format_args!("chunked Transfer-Encoding forbidden: {uri}");
+    request.log_as("http_core.c", Level::Info, 1593, text);
     Err(411)
 }
 
