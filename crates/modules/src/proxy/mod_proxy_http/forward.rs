@@ -111,7 +111,10 @@ pub(in crate::proxy) async fn forward(exchange: &mut Exchange<'_>) -> Result<Ver
     if let Some(error) = answer::overridden(exchange) {
         return Err(error);
     }
-    if let (101, Some(protocol)) = (exchange.request.response.status, &shape.upgrade) {
+    if let (101, Some(asked)) = (exchange.request.response.status, &shape.upgrade) {
+        // The backend's own spelling of the protocol, which is the one that was asked for.
+        let told = head.first(FieldName::Upgrade).map(|field| field.value(input).into_owned());
+        let protocol = told.as_ref().unwrap_or(asked);
         let mut received = head.preread(input).to_vec();
         received.extend_from_slice(input.get(begun.consumed..).unwrap_or_default());
         upgrade::switch(exchange, protocol, backend, received, busy);
