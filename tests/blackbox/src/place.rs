@@ -301,7 +301,8 @@ fn replace_number(text: &str, number: &str, name: &str) -> String {
             + after.chars().take_while(is_hex).count();
         let is_in_digest = digits_beside + number.len() >= DIGEST_DIGITS;
         let is_part = is_part || !is_behind_host && is_in_digest;
-        let is_thread = replaced.ends_with("[pid ") || replaced.ends_with(":tid ");
+        // In a log, and on the page of mod_status.
+        let is_thread = ["[pid ", ":tid ", "</b> ("].iter().any(|before| replaced.ends_with(before));
         replaced.push_str(if is_part || is_thread { found } else { name });
         rest = after;
     }
@@ -430,8 +431,9 @@ mod tests {
 
     #[test]
     fn a_port_is_no_thread() {
-        let text = "[pid 17952:tid 17952] 17952";
-        assert_eq!(replace_number(text, "17952", "@PORT@"), "[pid 17952:tid 17952] @PORT@");
+        let text = "[pid 17952:tid 17952] 17952 <b>Server 0-0</b> (17952)";
+        let expected = "[pid 17952:tid 17952] @PORT@ <b>Server 0-0</b> (17952)";
+        assert_eq!(replace_number(text, "17952", "@PORT@"), expected);
     }
 
     #[test]
