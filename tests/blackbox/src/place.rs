@@ -302,7 +302,8 @@ fn replace_number(text: &str, number: &str, name: &str) -> String {
         let is_in_digest = digits_beside + number.len() >= DIGEST_DIGITS;
         let is_part = is_part || !is_behind_host && is_in_digest;
         // In a log, and on the page of mod_status.
-        let is_thread = ["[pid ", ":tid ", "</b> ("].iter().any(|before| replaced.ends_with(before));
+        let before_threads = ["[pid ", ":tid ", "</b> ("];
+        let is_thread = before_threads.iter().any(|before| replaced.ends_with(before));
         replaced.push_str(if is_part || is_thread { found } else { name });
         rest = after;
     }
