@@ -171,8 +171,8 @@ fn is_refused_in_chunks(request: &Request) -> bool {
 fn head_of_head(request: &mut Request) -> Length {
     let length = request.response.body.length().filter(|_| !lacks_length(request));
     // HTTP/2 has no codings.
-    let has_coding = request.head.protocol < 2000
-        && request.response.headers_out.contains(b"Transfer-Encoding");
+    let has_coding =
+        request.head.protocol < 2000 && request.response.headers_out.contains(b"Transfer-Encoding");
     if request.response.chunked || length.is_none() || has_coding {
         request.response.headers_out.unset(b"Content-Length");
     } else if let Some(length) = length.filter(|length| *length > 0) {
