@@ -59,11 +59,20 @@ fn tells_upgrade(request: &Request, status: u16) -> bool {
     if request.host.upgrades.is_none() || request.head.flags.has(HeadFlags::UPGRADE) {
         return false;
     }
+    // Fields of a backend replace it.
+    if request.response.keeps_origin {
+        return false;
+    }
     // It is the handler that tells it, before it looks at conditions.
     let fields = &request.head.headers_in;
     let is_condition = || fields.contains(b"If-Match") || fields.contains(b"If-Unmodified-Since");
-    matches!(status, 200..300 | 304) || status == 412 && is_condition()
+    matches!(status, 200..300 | 304)
+        || status == 412 && is_condition()
+        || request.kept::<MadeByHandler>().is_some()
 }
+
+/// Kept in a request whose handler has made the response, with an own status.
+pub(crate) struct MadeByHandler;
 
 /// As [`write_connection`], for a response that tells protocols. They precede all fields but
 /// `Server`, with the connection's options (`core_upgrade_handler`).

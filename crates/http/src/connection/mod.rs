@@ -92,6 +92,9 @@ pub(crate) struct Active {
     ranges: Vec<ByteRange>,
     /// What the connection becomes after the last response.
     tunnel: Option<Box<tunnel::Begun>>,
+    /// Where the responses to a request that phases serve begin in the connection's stream: interim
+    /// ones precede the final one.
+    began: Option<u64>,
     /// The request's body, if the response's reads it.
     upload: Option<request_body::Shared>,
     /// The request with which the connection becomes one of HTTP/2.
@@ -112,6 +115,7 @@ impl Active {
             known: None,
             ranges: Vec::new(),
             tunnel: None,
+            began: None,
             upload: None,
             upgrade: None,
         }
@@ -133,6 +137,7 @@ impl Active {
         self.ranges.clear();
         self.ranges.shrink_to(RANGES_KEPT);
         self.tunnel = None;
+        self.began = None;
         self.upload = None;
         self.upgrade = None;
     }

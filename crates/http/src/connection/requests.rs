@@ -16,6 +16,7 @@ use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
 use super::{Active, Connection, Ended, dump, fill, h2, interim, pass, request_body, send, tunnel};
 use crate::cache::response::Fill;
+use crate::persistence::MadeByHandler;
 use crate::respond;
 
 /// Serves requests until the connection is quiet. `deadline` is for the first byte.
@@ -289,6 +290,7 @@ pub(super) async fn make(
     verdict: Verdict,
     fill: Fill,
 ) -> bool {
+    active.began = connection.stream.as_ref().map(rt::Stream::sent);
     let pipe = request_body::attach(connection, active, request);
     let verdict = match verdict {
         Verdict::Ok => {
@@ -304,6 +306,8 @@ pub(super) async fn make(
     if let Verdict::Status(status) = verdict {
         request.depends.pure &= errors::is_reusable(request, status);
         errors::die(request, status).await;
+    } else if request.host.upgrades.is_some() && request.response.status >= 300 {
+        request.keep(MadeByHandler);
     }
     let body_done = match pipe {
         Some(pipe) if request.response.reads_request && !matches!(verdict, Verdict::Status(_)) => {

@@ -59,7 +59,7 @@ pub(super) async fn response(
         return Sent { began: 0, says_keep, outcome: Ok(()) };
     };
     let timeout = request.host.core.timeout();
-    let began = stream.sent();
+    let began = active.began.take().unwrap_or(stream.sent());
     request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
     let output = &mut active.output;
     output.clear();
