@@ -193,6 +193,9 @@ impl Fields {
             return false;
         }
         if name == b"cookie" {
+            if self.has_cookies && value.is_empty() {
+                return false;
+            }
             if self.has_cookies {
                 self.cookies.extend_from_slice(b"; ");
             } else {

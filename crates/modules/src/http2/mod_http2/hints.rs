@@ -3,9 +3,9 @@
 
 use server::hooks::{Bound, Step};
 use server::request::Request;
-use wire::Table;
 use wire::chars::{is_field_value, is_token_string};
 use wire::table::Overlap;
+use wire::{HeadFlags, Table};
 
 use super::Http2Module;
 
@@ -46,7 +46,9 @@ fn write(fields: &Table) -> Vec<u8> {
 /// Tells a client of HTTP/2 early. The fields that the response has so far belong to the 103 alone,
 /// as in Apache.
 pub(super) fn send<'r>(_: Bound<'r, Http2Module>, request: &'r mut Request) -> Step<'r> {
-    if request.main.is_some() || request.body_in.expects_continue() {
+    // Also without a body.
+    let expects_continue = request.head.flags.has(HeadFlags::EXPECT_CONTINUE);
+    if request.main.is_some() || expects_continue {
         return Step::DECLINED;
     }
     if request.prev.is_some() || !request.response.headers_out.is_empty() {
