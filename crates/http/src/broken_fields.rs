@@ -9,6 +9,7 @@ use server::hooks::Phase;
 use server::log::Level;
 use server::request::Request;
 use wire::chars::{is_field_value, is_token_string};
+use wire::request::ends_chunked;
 
 use crate::respond::{Length, frame, prepare};
 
@@ -115,10 +116,9 @@ pub(crate) fn broken_field(request: &Request) -> Option<BrokenField> {
             return Some(BrokenField::Value(name.to_vec(), value.to_vec()));
         }
     }
-    let is_chunked = |codings: &[u8]| wire::request::ends_chunked(codings);
-    let coding = response.headers_out.get(b"Transfer-Encoding");
+    let codings = response.headers_out.get(b"Transfer-Encoding");
     // HTTP/2 has none.
-    if request.head.protocol < 2000 && coding.is_some_and(|codings| !is_chunked(codings)) {
+    if request.head.protocol < 2000 && codings.is_some_and(|codings| !ends_chunked(codings)) {
         return Some(BrokenField::Coding);
     }
     let of_content = |name: &[u8], value: &[u8]| {

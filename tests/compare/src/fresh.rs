@@ -91,6 +91,7 @@ mod tests {
         let case = Case { requests, ..Case::default() };
         assert_eq!(masks(std::iter::once(&case))[0].1, "COOKIE");
     }
+
     #[test]
     fn a_repeated_cookie_of_a_session_is_masked_with_a_bit_changed() {
         let of = |name: &str, line: &str| {
