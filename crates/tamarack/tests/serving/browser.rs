@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// How long the browser may take for anything, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Has the browser read descriptor 3 and write to 4.
 const PIPES: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
@@ -27,6 +27,15 @@ const OPTIONS: [&str; 9] = [
     "--remote-debugging-pipe",
 ];
 
+/// The page of a browser.
+pub trait Page {
+    /// Goes to an address and waits for its page.
+    fn go(&mut self, address: &str);
+
+    /// The value of an expression, or of its promise.
+    fn value(&mut self, expression: &str) -> Value;
+}
+
 /// A browser with one page.
 pub struct Browser {
     child: Child,
@@ -41,10 +50,16 @@ pub struct Browser {
 impl Browser {
     /// Starts the program; `profile` becomes its folder.
     pub fn start(program: &Path, profile: &Path) -> Browser {
+        Browser::start_with(program, profile, &[])
+    }
+
+    /// Starts the program with more options.
+    pub fn start_with(program: &Path, profile: &Path, options: &[&str]) -> Browser {
         let mut child = Command::new("sh")
             .args(["-c", PIPES, "sh"])
             .arg(program)
             .args(OPTIONS)
+            .args(options)
             .arg(format!("--user-data-dir={}", profile.display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -124,19 +139,6 @@ impl Browser {
         &self.troubles
     }
 
-    /// Goes to an address and waits for its page.
-    pub fn go(&mut self, address: &str) {
-        let answer = self.call("Page.navigate", &json!({"url": address}));
-        assert!(answer["errorText"].is_null(), "{address}: {answer}");
-        self.wait("true");
-    }
-
-    /// The value of an expression, or of its promise.
-    pub fn value(&mut self, expression: &str) -> Value {
-        self.evaluated(expression)
-            .unwrap_or_else(|error| panic!("{expression}: {error}\n{}", self.shown()))
-    }
-
     fn evaluated(&mut self, expression: &str) -> Result<Value, Value> {
         let arguments =
             json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -194,6 +196,19 @@ impl Browser {
         let field = self.call("Runtime.evaluate", &json!({"expression": expression}));
         let arguments = json!({"files": [file], "objectId": field["result"]["objectId"]});
         self.call("DOM.setFileInputFiles", &arguments);
+    }
+}
+
+impl Page for Browser {
+    fn go(&mut self, address: &str) {
+        let answer = self.call("Page.navigate", &json!({"url": address}));
+        assert!(answer["errorText"].is_null(), "{address}: {answer}");
+        self.wait("true");
+    }
+
+    fn value(&mut self, expression: &str) -> Value {
+        self.evaluated(expression)
+            .unwrap_or_else(|error| panic!("{expression}: {error}\n{}", self.shown()))
     }
 }
 

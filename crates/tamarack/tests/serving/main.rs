@@ -10,6 +10,7 @@ mod backend;
 mod browser;
 mod checked;
 mod client;
+mod firefox;
 #[path = "../../../mpm/tests/support/free_port.rs"]
 mod free_port;
 mod load;
@@ -42,6 +43,7 @@ mod htaccess;
 mod http2;
 mod http2_attacks;
 mod http2_bodies;
+mod http2_browsers;
 mod http2_push;
 mod http2_records;
 mod http2_timeouts;

@@ -187,10 +187,15 @@ fn assert_not_less(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>
     }
 }
 
-/// A browser, if one is installed.
+/// Chromium, if it is installed.
 pub fn browser() -> Option<PathBuf> {
+    installed(&["chromium", "chromium-browser", "google-chrome"])
+}
+
+/// The first of these programs that is installed.
+pub fn installed(names: &[&str]) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
-    ["chromium", "chromium-browser", "google-chrome"]
+    names
         .iter()
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
         .find(|path| path.is_file())

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::browser::Browser;
+use crate::browser::{Browser, Page};
 use crate::metrics;
 use crate::site::Site;
 use crate::wsgi_frameworks::environment;
