@@ -1,5 +1,6 @@
 //! The built-in error pages: our own text, Apache's fields.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -138,31 +139,33 @@ pub(super) fn add_reason(response: &mut Response) {
 }
 
 /// The status line of a page: a module's, if its reason begins with a letter or digit.
-fn status_line(request: &Request, status: u16) -> Vec<u8> {
+fn status_line(request: &Request, status: u16) -> Cow<'_, [u8]> {
     let own = request.response.status_line.as_deref();
     match own.filter(|line| line.get(4).is_some_and(u8::is_ascii_alphanumeric)) {
         Some(line) => escape(line),
-        None => wire::status::line(status).as_bytes().to_vec(),
+        None => wire::status::line(status).as_bytes().into(),
     }
 }
 
 /// The explanation on the page.
-fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
-    let method = escape(&request.head.method_name);
-    let link = |before: &str| {
+fn explain<'r>(request: &'r Request, status: u16, location: &[u8]) -> Cow<'r, [u8]> {
+    let method = || escape(&request.head.method_name);
+    let link = |before: &str| -> Cow<'r, [u8]> {
         let target = escape(location);
-        [before.as_bytes(), b" <a href=\"", &target, b"\">here</a>."].concat()
+        [before.as_bytes(), b" <a href=\"", &target, b"\">here</a>."].concat().into()
     };
     // Modules provide the notes as HTML.
     let notes = request.notes.get(b"error-notes").unwrap_or_default();
     let variants = request.notes.get(b"variant-list").unwrap_or_default();
-    let noted = |sentence: &str| {
-        let separator: &[u8] = if notes.is_empty() { b"" } else { b"<br>\n" };
-        [sentence.as_bytes(), separator, notes].concat()
+    let noted = |sentence: &'static str| -> Cow<'r, [u8]> {
+        match notes {
+            [] => sentence.as_bytes().into(),
+            notes => [sentence.as_bytes(), b"<br>\n", notes].concat().into(),
+        }
     };
     // A proxy's page says nothing else.
     if request.notes.get(b"verbose-error-to") == Some(b"*") {
-        return notes.to_vec();
+        return notes.into();
     }
     match status {
         301 | 302 | 307 | 308 => link("The requested document is"),
@@ -172,10 +175,10 @@ fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
         401 => b"The server could not verify that you are authorized to access this document. \
             Either the user name or the password is wrong, or the browser does not support the \
             required authentication."
-            .to_vec(),
-        403 => b"You are not allowed to access this resource.".to_vec(),
-        404 => b"There is no document at this address.".to_vec(),
-        405 => [b"The method ", &method[..], b" is not allowed here."].concat(),
+            .into(),
+        403 => b"You are not allowed to access this resource.".into(),
+        404 => b"There is no document at this address.".into(),
+        405 => [b"The method ", &*method(), b" is not allowed here."].concat().into(),
         300 => notes_or(variants, "Several representations of this resource are available."),
         406 => notes_or(
             variants,
@@ -183,50 +186,50 @@ fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
             browser.",
         ),
         407 => {
-            b"The proxy could not verify that you are authorized to access this document.".to_vec()
+            b"The proxy could not verify that you are authorized to access this document.".into()
         }
-        408 => b"The request did not arrive in time.".to_vec(),
-        409 => b"The request conflicts with the present state of the resource.".to_vec(),
-        410 => b"This resource has been removed permanently.".to_vec(),
+        408 => b"The request did not arrive in time.".into(),
+        409 => b"The request conflicts with the present state of the resource.".into(),
+        410 => b"This resource has been removed permanently.".into(),
         411 => noted("A request with this method must state the length of its body."),
-        412 => b"A condition of the request does not hold.".to_vec(),
+        412 => b"A condition of the request does not hold.".into(),
         413 => noted("The request body is larger than this server allows."),
         414 => noted("The URL is longer than this server allows."),
-        415 => b"This server does not accept content of this type here.".to_vec(),
-        416 => b"None of the requested ranges lies within this file.".to_vec(),
+        415 => b"This server does not accept content of this type here.".into(),
+        416 => b"None of the requested ranges lies within this file.".into(),
         417 => noted("The server cannot meet the expectation of the request."),
-        421 => b"The requested host is not served on this connection.".to_vec(),
-        422 => b"The request was understood but could not be processed.".to_vec(),
-        423 => b"This resource is locked.".to_vec(),
-        424 => b"A request that this one depends on has failed.".to_vec(),
+        421 => b"The requested host is not served on this connection.".into(),
+        422 => b"The request was understood but could not be processed.".into(),
+        423 => b"This resource is locked.".into(),
+        424 => b"A request that this one depends on has failed.".into(),
         426 => noted("This resource requires another protocol, which the Upgrade field names."),
-        428 => b"This resource may be changed only by a conditional request.".to_vec(),
-        429 => b"You have sent too many requests in a short time.".to_vec(),
+        428 => b"This resource may be changed only by a conditional request.".into(),
+        429 => b"You have sent too many requests in a short time.".into(),
         431 => noted("The header fields are larger than this server allows."),
-        451 => b"This resource is not available for legal reasons.".to_vec(),
-        501 => [&method[..], b" is not a method that this server supports."].concat(),
+        451 => b"This resource is not available for legal reasons.".into(),
+        501 => [&*method(), b" is not a method that this server supports."].concat().into(),
         502 => noted("The server received an invalid response from an upstream server."),
-        503 => b"The server is temporarily unable to respond. Please try again later.".to_vec(),
-        504 => b"An upstream server did not respond in time.".to_vec(),
-        506 => b"The negotiation between representations is circular.".to_vec(),
-        507 => b"There is not enough storage for this request.".to_vec(),
-        508 => b"The request leads to a loop.".to_vec(),
-        510 => b"The server does not support a required extension.".to_vec(),
-        511 => b"The network requires a login.".to_vec(),
+        503 => b"The server is temporarily unable to respond. Please try again later.".into(),
+        504 => b"An upstream server did not respond in time.".into(),
+        506 => b"The negotiation between representations is circular.".into(),
+        507 => b"There is not enough storage for this request.".into(),
+        508 => b"The request leads to a loop.".into(),
+        510 => b"The server does not support a required extension.".into(),
+        511 => b"The network requires a login.".into(),
         _ => internal(request, notes),
     }
 }
 
-fn notes_or(notes: &[u8], sentence: &str) -> Vec<u8> {
-    [sentence.as_bytes(), notes].concat()
+fn notes_or(notes: &[u8], sentence: &str) -> Cow<'static, [u8]> {
+    [sentence.as_bytes(), notes].concat().into()
 }
 
-fn internal(request: &Request, notes: &[u8]) -> Vec<u8> {
+fn internal(request: &Request, notes: &[u8]) -> Cow<'static, [u8]> {
     if request.response.status >= 300 && request.response.status < 400 {
-        return b"Several representations of this resource are available.".to_vec();
+        return b"Several representations of this resource are available.".into();
     }
     let admin = request.host.core.server_admin.get().map(|admin| escape(admin));
-    let admin = admin.unwrap_or_else(|| b"the administrator".to_vec());
+    let admin = admin.unwrap_or(b"the administrator".into());
     let separator: &[u8] = if notes.is_empty() { b"" } else { b"<br>\n" };
     [
         b"The server encountered an internal error. If it persists, please contact ",
@@ -236,6 +239,7 @@ fn internal(request: &Request, notes: &[u8]) -> Vec<u8> {
         notes,
     ]
     .concat()
+    .into()
 }
 
 /// The address of an administrator that none is configured for.
@@ -255,7 +259,7 @@ pub fn signature(request: &Request, prefix: &[u8]) -> Vec<u8> {
             let admin = admin.map_or(NO_ADMIN, Vec::as_slice);
             let is_url = admin.windows(3).any(|found| found == b"://");
             let scheme: &[u8] = if is_url { b"" } else { b"mailto:" };
-            [b"<a href=\"", scheme, &escape(admin), b"\">", &name, b"</a>"].concat()
+            [b"<a href=\"", scheme, &escape(admin), b"\">", &name, b"</a>"].concat().into()
         }
         _ => name,
     };
@@ -269,7 +273,10 @@ pub fn signature(request: &Request, prefix: &[u8]) -> Vec<u8> {
 }
 
 /// Escapes text for HTML.
-fn escape(text: &[u8]) -> Vec<u8> {
+fn escape(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.iter().any(|byte| matches!(byte, b'<' | b'>' | b'&' | b'"')) {
+        return text.into();
+    }
     let mut out = Vec::with_capacity(text.len());
     for byte in text {
         match byte {
@@ -280,7 +287,7 @@ fn escape(text: &[u8]) -> Vec<u8> {
             other => out.push(*other),
         }
     }
-    out
+    out.into()
 }
 
 #[cfg(test)]
@@ -289,6 +296,7 @@ mod tests {
 
     #[test]
     fn markup_of_clients_is_text() {
-        assert_eq!(escape(b"<a b=\"&\">"), b"&lt;a b=&quot;&amp;&quot;&gt;");
+        assert_eq!(*escape(b"<a b=\"&\">"), *b"&lt;a b=&quot;&amp;&quot;&gt;");
+        assert_eq!(*escape(b"plain"), *b"plain");
     }
 }
