@@ -81,7 +81,7 @@ pub const PROXIED: u64 = 54_300_000;
 pub const RESPONDER: u64 = 74_100_000;
 
 /// A file over HTTP/2, by the head of a browser, 16 requests at a time.
-pub const STREAMS: u64 = 15_400_000;
+pub const STREAMS: u64 = 14_900_000;
 
 /// The requests of a short connection.
 pub const FEW: u32 = 3;
