@@ -68,7 +68,7 @@ impl Connection {
         let id = if self.last == 0 { 1 } else { self.last + 2 };
         (self.last, self.seen) = (id, id);
         let window = SendWindow::new(self.peer.initial_window_bytes);
-        let mut stream = Stream::new(id, State::Open, window, self.limits.window_bytes);
+        let mut stream = Stream::new(id, State::Open, window, self.window_of_new());
         stream.is_head_request = pseudo.method == b"HEAD";
         self.streams.push(stream);
         let start: [(&[u8], &[u8]); 4] = [

@@ -174,6 +174,8 @@ pub struct Connection {
     pub(super) lower: Vec<u8>,
     /// The peer's settings.
     pub(super) peer: Settings,
+    /// Whether the peer has confirmed those of this end, which bind it from then on.
+    pub(super) is_confirmed: bool,
     pub(super) receive_window: ReceiveWindow,
     pub(super) send_window: SendWindow,
     pub(super) ledger: Ledger,
@@ -219,6 +221,7 @@ impl Connection {
             encoder: Encoder::new(),
             lower: Vec::new(),
             peer: Settings::default(),
+            is_confirmed: false,
             receive_window: ReceiveWindow::new(limits.connection_window_bytes.max(INITIAL_BYTES)),
             send_window: SendWindow::new(INITIAL_BYTES),
             ledger: Ledger::new(now_ms),
@@ -245,6 +248,32 @@ impl Connection {
             settings.push((settings::ENABLE_CONNECT_PROTOCOL, 1));
         }
         self.write_settings(&settings);
+    }
+
+    /// By how much the first window of a stream exceeds the setting until the peer knows it (RFC 9113
+    /// section 6.9.2).
+    fn unconfirmed_bytes(&self) -> i64 {
+        i64::from(INITIAL_BYTES.saturating_sub(self.limits.window_bytes))
+    }
+
+    /// What the peer may send on a new stream.
+    pub(super) fn window_of_new(&self) -> ReceiveWindow {
+        let mut window = ReceiveWindow::new(self.limits.window_bytes);
+        if !self.is_confirmed {
+            window.change(self.unconfirmed_bytes());
+        }
+        window
+    }
+
+    /// The peer has confirmed the settings.
+    pub(super) fn confirmed(&mut self) {
+        if std::mem::replace(&mut self.is_confirmed, true) {
+            return;
+        }
+        let bytes = self.unconfirmed_bytes();
+        for stream in &mut self.streams {
+            stream.receive_window.change(-bytes);
+        }
     }
 
     /// Appends the settings of this end, and opens the connection's window.

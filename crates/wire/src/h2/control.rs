@@ -80,11 +80,11 @@ impl Connection {
         }
         self.pay(ledger::Event::Frame)?;
         if head.has(flag::ACK) {
-            return if payload.is_empty() {
-                Ok(())
-            } else {
-                frame_size("SETTINGS ACK is not empty")
-            };
+            if !payload.is_empty() {
+                return frame_size("SETTINGS ACK is not empty");
+            }
+            self.confirmed();
+            return Ok(());
         }
         self.apply_settings(payload)?;
         frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.output);

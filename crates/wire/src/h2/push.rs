@@ -70,7 +70,7 @@ impl Connection {
         self.last_pushed = id;
         self.pushed += 1;
         let window = SendWindow::new(self.peer.initial_window_bytes);
-        let stream = Stream::new(id, State::PeerEnded, window, self.limits.window_bytes);
+        let stream = Stream::new(id, State::PeerEnded, window, self.window_of_new());
         self.insert(Stream { head_bytes, ..stream });
         let others = others.iter().copied();
         self.write_fields(parent, Start::Promise(id, pseudo), others, false);

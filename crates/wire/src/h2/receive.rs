@@ -310,7 +310,7 @@ impl Connection {
         };
         let state = if ends { State::PeerEnded } else { State::Open };
         let window = SendWindow::new(self.peer.initial_window_bytes);
-        let stream = Stream::new(id, state, window, self.limits.window_bytes);
+        let stream = Stream::new(id, state, window, self.window_of_new());
         self.insert(Stream { announced: request.announced, head_bytes, ..stream });
         let fields::Request { head, refusal, .. } = request;
         let early = self.early_priorities.iter().position(|(of, _)| *of == id);

@@ -42,12 +42,17 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A stream that has just begun.
-    pub fn new(id: StreamId, state: State, send_window: SendWindow, receive_bytes: u32) -> Stream {
+    pub fn new(
+        id: StreamId,
+        state: State,
+        send_window: SendWindow,
+        receive_window: ReceiveWindow,
+    ) -> Stream {
         Stream {
             id,
             state,
             send_window,
-            receive_window: ReceiveWindow::new(receive_bytes),
+            receive_window,
             announced: None,
             received: 0,
             untaken: 0,

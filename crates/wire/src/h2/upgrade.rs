@@ -16,7 +16,8 @@ impl Connection {
         connection.events.clear();
         (connection.last, connection.seen) = (1, 1);
         let window = SendWindow::new(connection.peer.initial_window_bytes);
-        connection.streams.push(Stream::new(1, State::PeerEnded, window, limits.window_bytes));
+        let own = connection.window_of_new();
+        connection.streams.push(Stream::new(1, State::PeerEnded, window, own));
         Some(connection)
     }
 }

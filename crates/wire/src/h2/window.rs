@@ -23,10 +23,16 @@ impl ReceiveWindow {
         ReceiveWindow { size, left: i64::from(size), credit: 0, openings: 0 }
     }
 
-    /// Takes received bytes; false if the peer has sent more than it may.
+    /// Takes received bytes; false if the peer has sent more than it may. Nothing is never too much,
+    /// also after a setting has made the window negative.
     pub fn take(&mut self, bytes: usize) -> bool {
         self.left -= bytes as i64;
-        self.left >= 0
+        bytes == 0 || self.left >= 0
+    }
+
+    /// Changes what the peer may send: by a setting that it does not know yet, or comes to know.
+    pub fn change(&mut self, bytes: i64) {
+        self.left += bytes;
     }
 
     /// Gives bytes back; returns what to grant the peer now. Small amounts gather until they are

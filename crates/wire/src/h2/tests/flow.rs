@@ -92,6 +92,7 @@ fn windows_have_bounds() {
 fn a_body_is_bounded_until_it_is_taken() {
     let limits = Limits { window_bytes: 100, ..Limits::default() };
     let mut client = Client::new(limits);
+    client.frame(kind::SETTINGS, flag::ACK, 0, b"");
     client.request(1, GET, false);
     client.frame(kind::DATA, 0, 1, &[0; 100]);
     assert!(client.sent().is_empty());
@@ -102,6 +103,28 @@ fn a_body_is_bounded_until_it_is_taken() {
     client.frame(kind::DATA, 0, 1, &[0; 60]);
     client.frame(kind::DATA, 0, 1, &[0; 1]);
     assert_eq!(client.reset_of(1), Some(Code::FLOW_CONTROL_ERROR));
+}
+
+#[test]
+fn a_setting_binds_when_it_is_confirmed() {
+    let limits = Limits { window_bytes: 100, ..Limits::default() };
+    let mut client = Client::new(limits);
+    client.request(1, GET, false);
+    client.request(3, GET, false);
+    client.frame(kind::DATA, 0, 1, &[0; 16_000]);
+    client.frame(kind::SETTINGS, flag::ACK, 0, b"");
+    // 16,000 bytes have been sent of 100.
+    client.frame(kind::DATA, flag::END_STREAM, 1, b"");
+    assert!(client.sent().is_empty());
+    client.frame(kind::DATA, 0, 3, &[0; 100]);
+    assert!(client.sent().is_empty());
+    client.frame(kind::DATA, 0, 3, &[0; 1]);
+    assert_eq!(client.reset_of(3), Some(Code::FLOW_CONTROL_ERROR));
+    // A second confirmation changes nothing.
+    client.frame(kind::SETTINGS, flag::ACK, 0, b"");
+    client.request(5, GET, false);
+    client.frame(kind::DATA, 0, 5, &[0; 101]);
+    assert_eq!(client.reset_of(5), Some(Code::FLOW_CONTROL_ERROR));
 }
 
 #[test]
