@@ -30,6 +30,12 @@ const NOT_BEHIND_BODIES: [&[u8]; 11] = [
     b"Proxy-Authorization",
 ];
 
+/// Fields that are malformed if they have blanks around their values.
+const UNTRIMMED: [&[u8]; 3] = [b"te", b"host", b"content-length"];
+
+/// Bytes between a name and its value in HTTP/1, which `LimitRequestFieldSize` counts.
+const SEPARATOR_BYTES: usize = 2;
+
 /// The least limit of a head, bytes.
 const LIST_BYTES_LEAST: usize = 64 * 1024;
 
@@ -138,7 +144,7 @@ impl Fields {
         } else if let Some(pseudo) = name.strip_prefix(b":") {
             self.take_pseudo(pseudo, value);
         } else {
-            let trimmed = trim_blanks(value);
+            let trimmed = if UNTRIMMED.contains(&name) { value } else { trim_blanks(value) };
             *is_plain = self.take_regular(name, trimmed) && trimmed.len() == value.len();
         }
         true
@@ -218,7 +224,7 @@ impl Fields {
             self.refuse(error.with_notes(TOO_MANY));
             return false;
         }
-        if name.len() + value.len() > self.limits.field_bytes {
+        if name.len() + SEPARATOR_BYTES + value.len() > self.limits.field_bytes {
             let shown = name.get(..name.len().min(80)).unwrap_or_default();
             let message = [b"Request header exceeds LimitRequestFieldSize: ", shown].concat();
             let error = HeadError::new(431, 561, LogLevel::Info, message);
@@ -229,7 +235,7 @@ impl Fields {
     }
 
     /// The request; `None` if it is malformed (RFC 9113 section 8.1.1). `ends`: it has no body.
-    /// `websocket_key` is that of a request for a WebSocket, if these are allowed.
+    /// `websocket_key` is that of a request for a WebSocket; without it they were not offered.
     pub fn into_request(
         mut self,
         options: &HeadOptions<'_>,
@@ -246,7 +252,7 @@ impl Fields {
         };
         let protocol = pseudo.get(Pseudo::Protocol);
         if let Some(protocol) = protocol {
-            self.make_upgrade(protocol, websocket_key);
+            self.make_upgrade(protocol, websocket_key?);
             method = b"GET";
         }
         if protocol.is_some() && announced.is_some() {
@@ -298,18 +304,15 @@ impl Fields {
     }
 
     /// Makes a request for a WebSocket one of HTTP/1.1 (RFC 8441 section 5), whose method is GET.
-    fn make_upgrade(&mut self, protocol: &[u8], websocket_key: Option<&str>) {
-        match (protocol, websocket_key) {
-            (b"websocket", Some(key)) => {
-                self.table.set(b"Upgrade", b"websocket");
-                self.table.set(b"Connection", b"Upgrade");
-                self.table.set(b"Sec-WebSocket-Key", key.as_bytes());
-            }
-            _ => {
-                let message = "the protocol of a CONNECT is not served";
-                self.refuse(HeadError::new(501, 10460, LogLevel::Debug, message));
-            }
+    fn make_upgrade(&mut self, protocol: &[u8], websocket_key: &str) {
+        if protocol != b"websocket" {
+            let message = "the protocol of a CONNECT is not served";
+            self.refuse(HeadError::new(501, 10460, LogLevel::Debug, message));
+            return;
         }
+        self.table.set(b"Upgrade", b"websocket");
+        self.table.set(b"Connection", b"Upgrade");
+        self.table.set(b"Sec-WebSocket-Key", websocket_key.as_bytes());
     }
 
     /// What stands between method and version in a request line.

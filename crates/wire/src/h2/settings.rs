@@ -69,6 +69,8 @@ impl Settings {
             (INITIAL_WINDOW_SIZE, _) => self.initial_window_bytes = value,
             (MAX_FRAME_SIZE, 16_384..=0xff_ffff) => self.frame_bytes = value,
             (MAX_FRAME_SIZE, _) => return wrong("invalid MAX_FRAME_SIZE"),
+            (ENABLE_CONNECT_PROTOCOL, 2..) => return wrong("invalid ENABLE_CONNECT_PROTOCOL"),
+            (NO_RFC7540_PRIORITIES, 2..) => return wrong("invalid NO_RFC7540_PRIORITIES"),
             _ => {}
         }
         Ok(())

@@ -146,6 +146,23 @@ fn a_web_socket_announces_no_body() {
     assert_eq!(only_request(&mut client).1, None);
     client.request(3, &[&connect[..], &[("content-length", "3")]].concat(), false);
     assert_eq!(only_request(&mut client).1, Some(400));
+    // Where they are not offered.
+    let mut client = Client::new(Limits::default());
+    client.request(1, &connect, false);
+    assert_eq!(client.reset_of(1), Some(Code::PROTOCOL_ERROR));
+}
+
+#[test]
+fn some_values_have_no_blanks_around_them() {
+    let mut client = Client::new(Limits::default());
+    let wrong = [("content-length", " 3"), ("content-length", "3\t"), ("te", "trailers ")];
+    for (number, field) in (0..).zip(wrong) {
+        client.request(2 * number + 1, &[GET, &[field]].concat(), false);
+        assert_eq!(client.reset_of(2 * number + 1), Some(Code::PROTOCOL_ERROR), "{field:?}");
+    }
+    let host = [&GET[..3], &[("host", " host")]].concat();
+    client.request(7, &host, true);
+    assert_eq!(client.reset_of(7), Some(Code::PROTOCOL_ERROR));
 }
 
 #[test]
