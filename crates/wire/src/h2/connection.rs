@@ -250,8 +250,8 @@ impl Connection {
         self.write_settings(&settings);
     }
 
-    /// By how much the first window of a stream exceeds the setting until the peer knows it (RFC 9113
-    /// section 6.9.2).
+    /// By how much the first window of a stream exceeds the setting until the peer knows it (RFC
+    /// 9113 section 6.9.2).
     fn unconfirmed_bytes(&self) -> i64 {
         i64::from(INITIAL_BYTES.saturating_sub(self.limits.window_bytes))
     }

@@ -23,8 +23,8 @@ impl ReceiveWindow {
         ReceiveWindow { size, left: i64::from(size), credit: 0, openings: 0 }
     }
 
-    /// Takes received bytes; false if the peer has sent more than it may. Nothing is never too much,
-    /// also after a setting has made the window negative.
+    /// Takes received bytes; false if the peer has sent more than it may. No bytes are never too
+    /// many, also where a setting has made the window negative.
     pub fn take(&mut self, bytes: usize) -> bool {
         self.left -= bytes as i64;
         bytes == 0 || self.left >= 0

@@ -150,10 +150,7 @@ fn status_line(request: &Request, status: u16) -> Cow<'_, [u8]> {
 /// The explanation on the page.
 fn explain<'r>(request: &'r Request, status: u16, location: &[u8]) -> Cow<'r, [u8]> {
     let method = || escape(&request.head.method_name);
-    let link = |before: &str| -> Cow<'r, [u8]> {
-        let target = escape(location);
-        [before.as_bytes(), b" <a href=\"", &target, b"\">here</a>."].concat().into()
-    };
+    let link = |before| link(before, location).into();
     // Modules provide the notes as HTML.
     let notes = request.notes.get(b"error-notes").unwrap_or_default();
     let variants = request.notes.get(b"variant-list").unwrap_or_default();
@@ -218,6 +215,10 @@ fn explain<'r>(request: &'r Request, status: u16, location: &[u8]) -> Cow<'r, [u
         511 => b"The network requires a login.".into(),
         _ => internal(request, notes),
     }
+}
+
+fn link(before: &str, location: &[u8]) -> Vec<u8> {
+    [before.as_bytes(), b" <a href=\"", &escape(location), b"\">here</a>."].concat()
 }
 
 fn notes_or(notes: &[u8], sentence: &str) -> Cow<'static, [u8]> {
