@@ -66,31 +66,33 @@ async fn ask(
     let handle = bound.server.runtime.0.clone();
     let Some(runtime) = handle.get() else { return Err(Failed) };
     converse(request, runtime, &application, &head).await.map_err(|why| {
-        let file = Verbatim::new(&script.path);
-        request.log::<Wsgi>(Level::Error, 0, format_args!("{why}: {file}"));
+        if let Some(why) = why {
+            let file = Verbatim::new(&script.path);
+            request.log::<Wsgi>(Level::Error, 0, format_args!("{why}: {file}"));
+        }
         Failed
     })
 }
 
+/// The answer, or why there is none, unless the script has logged that.
 async fn converse(
     request: &mut Request,
     runtime: &Runtime,
     application: &[u8],
     head: &[u8],
-) -> Result<Vec<u8>, String> {
-    let group = runtime.find(b"").ok_or("no embedded mode")?;
+) -> Result<Vec<u8>, Option<String>> {
+    let group = runtime.find(b"").ok_or_else(|| Some("no embedded mode".to_owned()))?;
     for _ in 0..10 {
         let opened = open(request, runtime, group, application, head).await;
-        let mut conversation = opened.map_err(|error| error.to_string())?;
+        let mut conversation = opened.map_err(|error| Some(error.to_string()))?;
         match conversation.next().await {
             Ok(Next::Answer(answer)) => return Ok(answer),
             Ok(Next::Retry) => {}
-            // The script's error has been logged.
-            Ok(_) => return Err("Script failed".to_owned()),
-            Err(broken) => return Err(broken.to_string()),
+            Ok(_) => return Err(None),
+            Err(broken) => return Err(Some(broken.to_string())),
         }
     }
-    Err("no process takes the question".to_owned())
+    Err(Some("no process takes the question".to_owned()))
 }
 
 /// `WSGIAccessScript`

@@ -10,8 +10,7 @@ use super::{Bound, MapHead, Wsgi, trusted};
 use crate::util_script::variables::add_common;
 
 /// Variables of programs that applications do not get.
-const WITHHELD: [&[u8]; 5] =
-    [b"PATH", b"LD_LIBRARY_PATH", b"SERVER_SIGNATURE", b"REMOTE_HOST", b"HTTPS"];
+const WITHHELD: [&[u8]; 4] = [b"PATH", b"LD_LIBRARY_PATH", b"SERVER_SIGNATURE", b"REMOTE_HOST"];
 
 /// What the environ says about the script beside the request.
 pub(super) struct About<'a> {
@@ -49,19 +48,28 @@ fn collapsed(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The variables for an application. Those of the request stay as they are.
+/// The variables for a script that decides something. Those of the request stay as they are.
 pub(super) async fn build(
     bound: Bound<'_, Wsgi>,
     request: &mut Request,
     about: &About<'_>,
 ) -> Table {
     let own = request.env.clone();
+    add(bound, request, about).await;
+    std::mem::replace(&mut request.env, own)
+}
+
+/// The variables that are for an application.
+pub(super) fn given(env: &Table) -> impl Iterator<Item = (&[u8], &[u8])> {
+    env.iter().filter(|(name, _)| !WITHHELD.contains(name))
+}
+
+/// Adds the variables for an application to the request, whose log and error documents know them.
+pub(super) async fn add(bound: Bound<'_, Wsgi>, request: &mut Request, about: &About<'_>) {
     add_common::<Wsgi>(request).await;
-    let mut env = std::mem::replace(&mut request.env, own);
+    let mut env = std::mem::take(&mut request.env);
     let is_https = env.get(b"HTTPS").is_some_and(|on| on.eq_ignore_ascii_case(b"on") || on == b"1");
-    for name in WITHHELD {
-        env.unset(name);
-    }
+    env.unset(b"HTTPS");
     if is_https || request.scheme() == "https" {
         env.set(b"HTTPS", b"1");
     }
@@ -87,7 +95,7 @@ pub(super) async fn build(
         let peer = request.connection.peer.ip().to_canonical();
         trusted::apply(&mut env, headers, &bound.dir.trusted_proxies, peer);
     }
-    env
+    request.env = env;
 }
 
 /// Source: the end of `wsgi_build_environment`

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use server::body::Body;
 use server::errorlog::Verbatim;
+use server::errors::NoStatus;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
@@ -79,11 +80,13 @@ async fn respond(
         return Err(refuse(request, 500, &format!("{TRUNCATED} '{name}'")));
     }
     let length = put(request, &response, is_daemon);
-    if is_daemon && bound.dir.error_override.or(false) && response.status >= 400 {
+    let is_error = (400..600).contains(&request.response.status);
+    if is_daemon && is_error && bound.dir.error_override.or(false) {
         drop(conversation);
+        let status = request.response.status;
         (request.response.status, request.response.status_line) = (200, None);
         request.response.content_type = None;
-        return Err(response.status);
+        return Err(status);
     }
     if let Some(location) = local_redirect(request, is_daemon) {
         drop(conversation);
@@ -98,7 +101,7 @@ async fn request_head(
     request: &mut Request,
     target: &Target,
 ) -> Result<Vec<u8>, u16> {
-    let env = environ::build(bound, request, &About::of(target)).await;
+    environ::add(bound, request, &About::of(target)).await;
     let dir = bound.dir;
     let mut flags = Vec::with_capacity(4);
     for (flag, is_on) in [
@@ -125,7 +128,7 @@ async fn request_head(
         received.as_bytes(),
     ];
     let mut head = Vec::with_capacity(4096);
-    let pairs = env.iter().flat_map(|(name, value)| [name, value]);
+    let pairs = environ::given(&request.env).flat_map(|(name, value)| [name, value]);
     write_head(&mut head, parts.into_iter().chain(pairs)).map_err(|fault| {
         request.log::<Wsgi>(Level::Error, 0, format_args!("{fault}"));
         413u16
@@ -164,7 +167,8 @@ async fn begin(
             Ok(Next::Retry) => request.body_in = conversation.take_body().unwrap_or_default(),
             Ok(Next::Failed(status)) => {
                 request.body_in = conversation.take_body().unwrap_or_default();
-                return Err(status);
+                // A daemon process does not tell that a script has no application.
+                return Err(if group.daemon.is_some() && status == 404 { 500 } else { status });
             }
             Ok(_) => return Err(failed(request, target, &WsgiFault::Truncated.into())),
             Err(broken) => {
@@ -245,9 +249,11 @@ fn put(request: &mut Request, head: &ResponseHead<'_>, is_daemon: bool) -> Optio
     let response = &mut request.response;
     response.status = head.status;
     response.status_line = Some(head.status_line.to_vec());
-    let (mut length, mut cookies) = (None, Vec::new());
+    let (mut length, mut cookies, mut own) = (None, Vec::new(), None);
     for (name, value) in &head.fields {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        // As in Apache, where the head comes as that of a program's output.
+        let value = if is_daemon { value.trim_ascii_start() } else { value };
         if is(b"Content-Type") {
             response.content_type = Some(value.to_vec()).filter(|value| !value.is_empty());
         } else if is(b"Content-Length") {
@@ -257,6 +263,8 @@ fn put(request: &mut Request, head: &ResponseHead<'_>, is_daemon: bool) -> Optio
             // The framing is this server's.
         } else if is(b"WWW-Authenticate") {
             response.err_headers_out.add(name, value);
+        } else if is_daemon && is(b"Status") {
+            own = Some(value);
         } else if is_daemon && is(b"Set-Cookie") {
             cookies.push((name, value));
         } else {
@@ -264,11 +272,25 @@ fn put(request: &mut Request, head: &ResponseHead<'_>, is_daemon: bool) -> Optio
         }
     }
     if is_daemon {
-        // As in Apache, where they come as the head of a program's output.
         response.headers_out.compress(Overlap::Merge);
         cookies.iter().for_each(|(name, value)| response.headers_out.add(name, value));
     }
+    if let Some(value) = own {
+        put_status(request, value);
+    }
     length
+}
+
+/// Puts the status of a `Status` field into the response.
+fn put_status(request: &mut Request, value: &[u8]) {
+    let end = value.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(value.len());
+    let number = value.get(..end).and_then(wire::chars::decimal);
+    let status = number.and_then(|number| u16::try_from(number).ok());
+    if status.is_none() {
+        request.keep(NoStatus);
+    }
+    request.response.status = status.unwrap_or(500);
+    request.response.status_line = status.map(|_| value.to_vec());
 }
 
 /// Another resource of this server that a daemon process asks for: a `Location` with 200.

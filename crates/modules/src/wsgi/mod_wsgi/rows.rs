@@ -85,7 +85,7 @@ const SCRIPTS: &[Row<Wsgi>] = &[
     dir(
         "WSGIApplicationGroup",
         Takes::One(set::application_group),
-        "%{GLOBAL}|%{SERVER}|%{RESOURCE}|%{ENV:variable}|name",
+        "%{GLOBAL}|%{SERVER}|%{HOST}|%{RESOURCE}|%{ENV:variable}|name",
         "Sets the application group: applications of one share an interpreter.",
     )
     .default("%{RESOURCE}"),

@@ -15,6 +15,8 @@ pub(super) enum Selector {
     Resource,
     /// `%{SERVER}`
     Server,
+    /// `%{HOST}`
+    Host,
     /// `%{ENV:variable}`
     Variable(Vec<u8>),
 }
@@ -51,6 +53,7 @@ impl Selector {
             Selector::Name(name) => name.clone(),
             Selector::Resource => b"%{RESOURCE}".to_vec(),
             Selector::Server => b"%{SERVER}".to_vec(),
+            Selector::Host => b"%{HOST}".to_vec(),
             Selector::Variable(variable) => [b"%{ENV:", variable.as_slice(), b"}"].concat(),
         }
     }
@@ -62,6 +65,7 @@ impl Selector {
             Some(b"GLOBAL") => Selector::Name(Vec::new()),
             Some(b"RESOURCE") => Selector::Resource,
             Some(b"SERVER") => Selector::Server,
+            Some(b"HOST") => Selector::Host,
             Some(inside) => match inside.strip_prefix(b"ENV:") {
                 Some(name) => Selector::Variable(name.to_vec()),
                 None => Selector::Name(text.to_vec()),
@@ -77,12 +81,13 @@ impl Selector {
         match self {
             Selector::Name(name) => name.clone(),
             Selector::Resource => {
-                let mut name = server(request);
+                let mut name = with_port(request, host_name(&request.host));
                 name.push(b'|');
                 name.extend_from_slice(script_name);
                 name
             }
-            Selector::Server => server(request),
+            Selector::Server => with_port(request, host_name(&request.host)),
+            Selector::Host => with_port(request, named_host(request)),
             Selector::Variable(variable) => {
                 // Without the variable, the text that names it: no other group has that name.
                 let Some(value) = value(request, variable) else { return self.literal() };
@@ -115,7 +120,7 @@ impl Selector {
         match self {
             Selector::Name(name) if name.is_empty() || name.starts_with(b"%") => None,
             Selector::Name(name) => Some(name.clone()),
-            Selector::Resource | Selector::Server => None,
+            Selector::Resource | Selector::Server | Selector::Host => None,
             Selector::Variable(variable) => value(request, variable),
         }
     }
@@ -130,10 +135,9 @@ fn value(request: &Request, variable: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The host's name, with its port unless that is a usual one. Any other port than the connection's
+/// A name with the host's port unless that is a usual one. Any other port than the connection's
 /// does not count: each that a client names would be an application group, with processes.
-fn server(request: &Request) -> Vec<u8> {
-    let mut name = host_name(&request.host);
+fn with_port(request: &Request, mut name: Vec<u8>) -> Vec<u8> {
     let (named, own) = (request.server_port(), request.connection.local.port());
     let is_known = matches!(named, 80 | 443) || named == request.host.identity.port;
     let port = if is_known { named } else { own };
@@ -141,6 +145,16 @@ fn server(request: &Request) -> Vec<u8> {
         name.extend_from_slice(format!(":{port}").as_bytes());
     }
     name
+}
+
+/// The name that the client has for the host, if the host has that `ServerAlias`, or else
+/// `ServerName`. What matches a wildcard is not told apart: each name would be a group.
+fn named_host(request: &Request) -> Vec<u8> {
+    let named = request.hostname.as_deref().unwrap_or_default();
+    match request.host.core.server_aliases.0.iter().any(|alias| alias == named) {
+        true => named.to_vec(),
+        false => host_name(&request.host),
+    }
 }
 
 /// `ServerName` of a host.
@@ -159,6 +173,7 @@ mod tests {
             ("%{GLOBAL}", Selector::Name(Vec::new())),
             ("%{RESOURCE}", Selector::Resource),
             ("%{SERVER}", Selector::Server),
+            ("%{HOST}", Selector::Host),
             ("%{ENV:X}", Selector::Variable(b"X".to_vec())),
             ("%{OTHER}", Selector::Name(b"%{OTHER}".to_vec())),
         ] {

@@ -27,7 +27,6 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use super::settings::settings;
 use super::slots::Slots;
 use super::{GroupPlan, Tools};
-use crate::wsgi::mod_wsgi::daemon::DaemonGroup;
 use crate::wsgi::mod_wsgi::python::Python;
 
 /// What a process executes.
@@ -149,7 +148,7 @@ impl Process {
         command.stdin(Stdio::null()).stdout(Stdio::from(errors));
         let words = words(&executable, &python, &kept);
         let surroundings = surroundings(group);
-        let environment = environment(group.daemon.as_deref(), &python);
+        let environment = environment(group, &python);
         let child = surroundings.start(&mut command, words, environment, &kept)?;
         let pid = rustix::process::Pid::from_child(&child);
         let life = pidfd_open(pid, PidfdFlags::empty())?;
@@ -316,15 +315,27 @@ fn words(executable: &std::path::Path, python: &Python, kept: &[BorrowedFd<'_>])
     words
 }
 
-/// `NAME=value`: the server's own variables, and those of the options.
-fn environment(daemon: Option<&DaemonGroup>, python: &Python) -> Vec<Vec<u8>> {
-    let text = |name| daemon.and_then(|daemon| daemon.text(name));
-    let eggs = text("python-eggs").or(python.eggs.as_deref());
+/// `NAME=value`: the server's own variables, and those of the options. In processes of daemon
+/// groups HOME is that of their user, as are other variables of a user that the server has.
+fn environment(group: &GroupPlan, python: &Python) -> Vec<Vec<u8>> {
+    let daemon = group.daemon.as_deref();
+    let text = |name| daemon.and_then(|daemon| daemon.text(name)).map(<[u8]>::to_vec);
+    let uid = group.identity.as_ref().map_or_else(Uid::effective, |own| Uid::from_raw(own.user));
+    let user = daemon.and_then(|_| User::from_uid(uid).ok().flatten());
+    let home = user.as_ref().map(|user| user.dir.as_os_str().as_bytes().to_vec());
+    let named = |variable| {
+        let user = user.as_ref().filter(|_| std::env::var_os(variable).is_some());
+        user.map(|user| user.name.clone().into_bytes())
+    };
     let own = [
+        ("HOME", home),
         ("LANG", text("lang")),
         ("LC_ALL", text("locale")),
-        ("PYTHON_EGG_CACHE", eggs),
-        ("PYTHONHASHSEED", python.hash_seed.as_deref()),
+        ("LOGNAME", named("LOGNAME")),
+        ("PYTHON_EGG_CACHE", text("python-eggs").or_else(|| python.eggs.clone())),
+        ("PYTHONHASHSEED", python.hash_seed.clone()),
+        ("USER", named("USER")),
+        ("USERNAME", named("USERNAME")),
     ];
     let is_own = |name: &std::ffi::OsStr| {
         name == "NOTIFY_SOCKET" || own.iter().any(|(own, value)| value.is_some() && name == *own)
@@ -332,8 +343,9 @@ fn environment(daemon: Option<&DaemonGroup>, python: &Python) -> Vec<Vec<u8>> {
     let inherited = std::env::vars_os()
         .filter(|(name, _)| !is_own(name))
         .map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='));
-    let given =
-        own.iter().filter_map(|(name, value)| Some([name.as_bytes(), (*value)?].join(&b'=')));
+    let given = own
+        .iter()
+        .filter_map(|(name, value)| Some([name.as_bytes(), value.as_deref()?].join(&b'=')));
     inherited.chain(given).collect()
 }
 

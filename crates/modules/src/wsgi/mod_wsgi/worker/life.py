@@ -231,9 +231,10 @@ def _answer(wire, head, log):
         answer = _frame(b'A', _decide(wire, head, log))
     except _Reload:
         raise
-    except BaseException:
-        _write_log("Exception occurred processing WSGI script '%s'." % head[1])
-        _write_traceback()
+    except BaseException as error:
+        if not isinstance(error, _Undecided):
+            _write_log("Exception occurred processing WSGI script '%s'." % head[1])
+            _write_traceback()
         # As in mod_wsgi, access is denied if the script fails.
         refusal = _frame(b'A', b'no')
         answer = refusal if head[0] == 'a' else _frame(b'F', (500).to_bytes(2, 'little'))

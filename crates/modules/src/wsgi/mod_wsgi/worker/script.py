@@ -134,7 +134,7 @@ if _ring is not None:
     _ring.set_constants(_CONSTANTS)
 
 
-_SERVER_PID = os.getppid()
+_SERVER_PID = str(os.getppid())
 
 
 def _respond(wire, head, log, task):
@@ -196,13 +196,23 @@ def _bytes(text):
     return data.partition(b'\0')[0]
 
 
+class _Undecided(Exception):
+    """A script can't decide anything, which has been logged."""
+
+
+_NO_VALIDATOR = "Target WSGI host access script 'SCRIPT' does not provide host validator."
+_NO_PASSWORDS = ("Target WSGI user authentication script 'SCRIPT' does not provide '%s' auth "
+                 "provider.")
+_NO_GROUPS = "Target WSGI group authentication script 'SCRIPT' does not provide group provider."
+
+
 def _decide(wire, head, log):
     """Answers a question of access control or dispatching."""
     kind, script, _, flags, _, one, two, _, environ = head
     path = script if script.isascii() else os.fsdecode(script.encode('latin-1'))
     module = _loaded(path, 'r' in flags)
     if module is None:
-        raise LookupError('no script')
+        raise _Undecided
     for name in _SET_LATER:
         del environ[name]
     environ['wsgi.errors'] = log
@@ -210,16 +220,16 @@ def _decide(wire, head, log):
     one, two = (text.encode('latin-1').decode('utf-8', 'surrogateescape') for text in (one, two))
     if kind == 's':
         return _dispatch(module, environ)
-    name, arguments = {
-        'a': ('allow_access', (environ, one)),
-        'p': ('check_password', (environ, one, two)),
-        'd': ('get_realm_hash', (environ, one, two)),
-        'g': ('groups_for_user', (environ, one)),
+    name, arguments, missing = {
+        'a': ('allow_access', (environ, one), _NO_VALIDATOR),
+        'p': ('check_password', (environ, one, two), _NO_PASSWORDS % 'Basic'),
+        'd': ('get_realm_hash', (environ, one, two), _NO_PASSWORDS % 'Digest'),
+        'g': ('groups_for_user', (environ, one), _NO_GROUPS),
     }[kind]
     function = getattr(module, name, None)
     if function is None:
-        _write_log("Target WSGI script '%s' does not provide %s()." % (path, name))
-        raise LookupError(name)
+        _write_log(missing.replace('SCRIPT', path))
+        raise _Undecided
     result = function(*arguments)
     if kind == 'g':
         return b'\0'.join(map(_bytes, result or ()))
