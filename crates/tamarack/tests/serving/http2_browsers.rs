@@ -15,9 +15,11 @@ use crate::tls::Tls;
 
 const ASSETS: usize = 200;
 
-/// The public key of the server's certificate, which chromium is to trust: where it ignores an error
-/// of a certificate, it keeps no responses in its cache. `openssl x509 -in tests/tls/server.pem -noout -pubkey |
-/// openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64`.
+/// The public key of the server's certificate, which chromium is to trust: where it ignores an
+/// error of a certificate, it keeps no responses in its cache.
+///
+/// `openssl x509 -in tests/tls/server.pem -noout -pubkey | openssl pkey -pubin -outform der |
+/// openssl dgst -sha256 -binary | base64`
 const KEY: &str = "gy30gYkeanI5kudnKuq/+4isybKrYIXCidCy8sAoMb8=";
 
 /// Counts what has arrived as it should: each kind of asset shows its number.
