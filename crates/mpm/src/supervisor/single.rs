@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,7 +33,7 @@ impl Supervisor<'_> {
         let mut settings = (*generation.settings).clone();
         // All sockets of an address belong to this process.
         settings.shape = settings.shape.cut_to(1, LOOPS_PER_PROCESS_MAX);
-        let settings = std::sync::Arc::new(settings);
+        let settings = Arc::new(settings);
         use_standard_error(&generation.logs);
         self.program.commit(generation.number);
         self.board.begin_generation(generation.number, &settings, Order::Graceful);
@@ -42,8 +44,10 @@ impl Supervisor<'_> {
         let (line, control) = ControlLine::pair()?;
         let child = self.make_child(generation.number, 0, board_slot, settings, control)?;
         self.announce();
+        let has_served = Arc::new(AtomicBool::new(false));
         let orders = Orders {
             signals: Signals::block()?,
+            has_served: has_served.clone(),
             line,
             listeners: std::mem::take(&mut self.listeners),
             limit: child.settings.graceful_shutdown_timeout,
@@ -52,6 +56,7 @@ impl Supervisor<'_> {
         let thread = std::thread::Builder::new().name("signals".to_owned());
         thread.spawn(move || orders.pass_on())?;
         let status = self.run_child(child);
+        has_served.store(true, Ordering::Relaxed);
         self.board.release(board_slot);
         Ok(status)
     }
@@ -60,6 +65,8 @@ impl Supervisor<'_> {
 /// Turns signals, which are blocked in every thread, into orders.
 struct Orders {
     signals: Signals,
+    /// Whether the process has stopped serving.
+    has_served: Arc<AtomicBool>,
     line: ControlLine,
     /// The supervisor's handles to the listening sockets.
     listeners: Listeners,
@@ -70,10 +77,14 @@ struct Orders {
 }
 
 impl Orders {
-    /// Runs until the process ends.
+    /// Runs until requests are no longer served. The signals that come later are the supervisor's,
+    /// which waits for the ends of other processes.
     fn pass_on(mut self) {
         loop {
             self.wait();
+            if self.has_served.load(Ordering::Relaxed) {
+                return;
+            }
             if self.stop_at.is_some_and(|at| at <= Instant::now()) {
                 self.stop_at = None;
                 self.line.send(Order::Stop);

@@ -179,3 +179,24 @@ fn children_finish_without_their_supervisor(mpm: &str) {
     let are_gone = || children.iter().all(|pid| !fs::exists(format!("/proc/{pid}/exe")).unwrap());
     site.wait_until("the children's end", are_gone);
 }
+
+#[test]
+fn a_single_process_does_not_wait_for_a_companion_that_has_ended() {
+    // As long as a companion may take before it is killed.
+    const DEADLINE: Duration = Duration::from_secs(4);
+    let mut site = Site::new("single-companion");
+    site.configure("LoadModule cgid_module modules/mod_cgid.so\n");
+    let mut slow = 0;
+    for _ in 0..6 {
+        let mut command = site.command();
+        command.arg("-X");
+        site.start_by(command);
+        let began = Instant::now();
+        site.signal(Signal::SIGTERM);
+        assert!(site.ended_within(PATIENCE), "{}", site.error_log());
+        slow += u32::from(began.elapsed() >= DEADLINE);
+        fs::remove_file(site.path("logs/error.log")).unwrap();
+    }
+    // A stall of the machine may be as long, but not each time.
+    assert!(slow <= 1, "{slow} of 6");
+}
