@@ -214,7 +214,7 @@ const CONNECTION_VARIABLES: [&[u8]; 4] =
 /// Writes status line and fields.
 pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
-    put_status_line(&request.response, out);
+    put_status_line(&request.response, request.head.protocol, out);
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(request.response.of_origin(b"Date").unwrap_or(&request.engine.date()));
     let server = out.len();
@@ -231,16 +231,21 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
 /// of another status (a condition has made a 304 of it) is passed over, as in
 /// `validate_status_line`.
 #[inline]
-fn put_status_line(response: &Response, out: &mut Vec<u8>) {
-    let own = response.status_line.as_deref();
-    match own.filter(|line| is_line_of(response.status, line)) {
+fn put_status_line(response: &Response, protocol: u16, out: &mut Vec<u8>) {
+    let (own, status) = (response.status_line.as_deref(), response.status);
+    match own.filter(|line| is_line_of(status, line)) {
         Some(line) if line.len() > STATUS_DIGITS => out.extend_from_slice(line),
         Some(digits) => {
             out.extend_from_slice(digits);
             out.push(b' ');
-            out.extend_from_slice(wire::status::reason(response.status).as_bytes());
+            out.extend_from_slice(wire::status::reason(status).as_bytes());
         }
-        None => out.extend_from_slice(wire::status::line(response.status).as_bytes()),
+        // HTTP/2 has the number alone.
+        None if protocol >= 2000 && wire::status::is_valid(status) => {
+            out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
+            out.push(b' ');
+        }
+        None => out.extend_from_slice(wire::status::line(status).as_bytes()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{FIELDS, HEAD_BYTES, LINE_BYTES};
 use crate::chars::is_space;
 use crate::date;
 use crate::field_lines::{is_status_line, media_type};
-use crate::status::{Status, is_response, known_line};
+use crate::status::{Status, is_response, is_valid, known_line};
 use crate::table::Table;
 use bstr::{BString, ByteSlice};
 
@@ -20,11 +20,11 @@ const OWN: [&[u8]; 5] =
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptHead {
     /// `Status`; a number that is no response's ([`is_response`]) is kept, and 0 if there is none.
-    /// The client gets a 500 for it.
+    /// The client gets a 500 for it, unless [`ScriptHead::status_line`] has it.
     pub status: Option<Status>,
     /// The beginning of the last invalid `Status`, for the log.
     pub invalid_status: Option<BString>,
-    /// `Status` as received, if it can be sent: three digits, a blank, a reason.
+    /// `Status` as received, if it can be sent: three digits, a blank, and maybe a reason.
     pub status_line: Vec<u8>,
     /// `Content-Type` with small letters up to its parameters.
     pub content_type: Option<Vec<u8>>,
@@ -143,7 +143,7 @@ impl ScriptHead {
         self.status_line.clear();
         if is_status_line(line, status) {
             self.status_line.extend_from_slice(line);
-        } else if is_response(status) && line == status.to_string().as_bytes() {
+        } else if is_valid(status) && line == status.to_string().as_bytes() {
             // Only a known code has a reason of the server's.
             if known_line(status).is_none() {
                 self.status_line.extend_from_slice(line);

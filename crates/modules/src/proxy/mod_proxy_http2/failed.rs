@@ -59,7 +59,7 @@ impl Log {
 pub(super) fn status(exchange: &Exchange<'_>, why: &Broken) -> u16 {
     match why {
         Broken::Client(error) => error.status(exchange.request),
-        Broken::Reset(_) => 502,
-        Broken::Io(_) | Broken::Protocol(_) | Broken::Closed | Broken::Refused => 503,
+        Broken::Reset(_) | Broken::Refused => 502,
+        Broken::Io(_) | Broken::Protocol(_) | Broken::Closed => 503,
     }
 }

@@ -25,11 +25,14 @@ pub(super) fn map(exchange: &Exchange<'_>, fields: &mut Table) {
     *fields = mapped;
 }
 
-/// The origin of the exchange's URL, in its scheme and in that of HTTP.
-fn origins(url: &[u8]) -> (Vec<u8>, Vec<u8>) {
+/// The origin that the backend knows, in the scheme of the exchange's URL and in that of HTTP.
+fn origins(exchange: &Exchange<'_>) -> (Vec<u8>, Vec<u8>) {
+    let url = exchange.url;
     let (scheme, rest) = split(url, b"://").unwrap_or((url, b""));
     let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
-    let authority = rest.get(..end).unwrap_or_default();
+    let preserved = exchange.request.head.headers_in.get(b"Host");
+    let preserved = preserved.filter(|_| exchange.bound.dir.preserves_host.or(false));
+    let authority = preserved.unwrap_or(rest.get(..end).unwrap_or_default());
     let real: &[u8] = if scheme == b"h2" { b"https" } else { b"http" };
     ([scheme, b"://", authority].concat(), [real, b"://", authority].concat())
 }
@@ -73,7 +76,7 @@ fn end_of_parameters(text: &[u8]) -> usize {
 }
 
 fn map_url(exchange: &Exchange<'_>, url: &[u8]) -> Vec<u8> {
-    let (own, real) = origins(exchange.url);
+    let (own, real) = origins(exchange);
     let is_path = url.first() == Some(&b'/');
     let full = match url.strip_prefix(real.as_slice()) {
         _ if is_path => [&own, url].concat(),
