@@ -25,12 +25,13 @@ pub(crate) fn option(request: &Request, keep: bool) -> Option<&'static [u8]> {
     (!is_set).then_some(b"close")
 }
 
-/// Writes the connection's own lines: the terms of `Keep-Alive`, or the close. A module's
+/// Writes the connection's own lines behind a status, whose response is that of a handler
+/// ([`MadeByHandler`]) or not: the terms of `Keep-Alive`, or the close. A module's
 /// `Connection` has the option already (`before_connection`). `server` is where the line before
 /// `Server` ends.
 pub fn write_connection(
     request: &Request,
-    status: u16,
+    (status, is_by_handler): (u16, bool),
     responses: u32,
     keep: bool,
     server: usize,
@@ -40,7 +41,7 @@ pub fn write_connection(
         // HTTP/2 has none of these fields (RFC 9113 section 8.2.2).
         return;
     }
-    if responses == 0 && tells_upgrade(request, status) {
+    if responses == 0 && tells_upgrade(request, status, is_by_handler) {
         return write_first(request, keep, server, out);
     }
     let Some(option) = option(request, keep) else { return };
@@ -55,7 +56,7 @@ pub fn write_connection(
 }
 
 /// Whether the first response of a connection tells which protocols the host prefers.
-fn tells_upgrade(request: &Request, status: u16) -> bool {
+fn tells_upgrade(request: &Request, status: u16, is_by_handler: bool) -> bool {
     if request.host.upgrades.is_none() || request.head.flags.has(HeadFlags::UPGRADE) {
         return false;
     }
@@ -66,12 +67,11 @@ fn tells_upgrade(request: &Request, status: u16) -> bool {
     // It is the handler that tells it, before it looks at conditions.
     let fields = &request.head.headers_in;
     let is_condition = || fields.contains(b"If-Match") || fields.contains(b"If-Unmodified-Since");
-    matches!(status, 200..300 | 304)
-        || status == 412 && is_condition()
-        || request.kept::<MadeByHandler>().is_some()
+    matches!(status, 200..300 | 304) || status == 412 && is_condition() || is_by_handler
 }
 
-/// Kept in a request whose handler has made the response, with an own status.
+/// Kept in a request whose response has another status than 2xx and is made by a handler, or by that
+/// of an error document.
 pub(crate) struct MadeByHandler;
 
 /// As [`write_connection`], for a response that tells protocols. They precede all fields but

@@ -7,7 +7,7 @@ use server::request::{CLOSES_SILENTLY, Request, Response};
 use wire::Method;
 
 use crate::broken_fields::{broken_field, replace_broken};
-use crate::persistence::{may_keep_alive, option, write_connection};
+use crate::persistence::{MadeByHandler, may_keep_alive, option, write_connection};
 use crate::vary;
 
 /// How a body is delimited.
@@ -214,13 +214,14 @@ const CONNECTION_VARIABLES: [&[u8]; 4] =
 /// Writes status line and fields.
 pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
-    put_status_line(&request.response, request.head.protocol, out);
+    put_status_line(&request.response, request.connection.stream.is_some(), out);
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(request.response.of_origin(b"Date").unwrap_or(&request.engine.date()));
     let server = out.len();
     before_connection(request, option(request, framing.says_keep), out);
     let (status, responses) = (request.response.status, request.connection.keepalives.get());
-    write_connection(request, status, responses, framing.says_keep, server, out);
+    let by = (status, request.kept::<MadeByHandler>().is_some());
+    write_connection(request, by, responses, framing.says_keep, server, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(CHUNKED);
     }
@@ -231,7 +232,7 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
 /// of another status (a condition has made a 304 of it) is passed over, as in
 /// `validate_status_line`.
 #[inline]
-fn put_status_line(response: &Response, protocol: u16, out: &mut Vec<u8>) {
+fn put_status_line(response: &Response, is_streamed: bool, out: &mut Vec<u8>) {
     let (own, status) = (response.status_line.as_deref(), response.status);
     match own.filter(|line| is_line_of(status, line)) {
         Some(line) if line.len() > STATUS_DIGITS => out.extend_from_slice(line),
@@ -241,7 +242,7 @@ fn put_status_line(response: &Response, protocol: u16, out: &mut Vec<u8>) {
             out.extend_from_slice(wire::status::reason(status).as_bytes());
         }
         // HTTP/2 has the number alone.
-        None if protocol >= 2000 && wire::status::is_valid(status) => {
+        None if is_streamed && wire::status::is_valid(status) => {
             out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
             out.push(b' ');
         }
@@ -270,7 +271,10 @@ pub struct ReusableHead {
 /// The lines that are the same for all responses; `None` if any may vary.
 pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
     prepare(request);
-    if request.head.method != Method::GET || request.response.status_line.is_some() {
+    let response = &request.response;
+    let has_usual_line =
+        response.status_line.is_none() && !wire::status::reason(response.status).is_empty();
+    if request.head.method != Method::GET || !has_usual_line {
         return None;
     }
     let chunked = match frame(request) {

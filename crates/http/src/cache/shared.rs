@@ -93,7 +93,8 @@ impl CachedResponse {
         out.number(self.status.into());
         out.number(self.inputs.bits().into());
         out.number(self.body_bytes);
-        out.number(u64::from(self.chunked) | u64::from(self.has_early_hints) << 1);
+        let facts = [self.chunked, self.has_early_hints, self.is_by_handler];
+        out.number((0..).zip(facts).map(|(bit, is_so)| u64::from(is_so) << bit).sum());
         out.option(self.authority.as_ref(), Writer::authority);
         out.number(self.has_conditions.into());
         for modified in [self.modified, self.sent_modified] {
@@ -148,6 +149,7 @@ impl CachedResponse {
             body_bytes,
             chunked: facts & 1 != 0,
             has_early_hints: facts & 2 != 0,
+            is_by_handler: facts & 4 != 0,
             sent_modified,
             has_conditions,
             modified,

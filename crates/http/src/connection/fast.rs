@@ -252,7 +252,8 @@ pub(super) fn write_head(
         wire::range::write_content_range(out, range, cached.body_bytes);
         out.extend_from_slice(b"\r\n");
     }
-    persistence::write_connection(request, reply.status(), responses, keep, server, out);
+    let by = (reply.status(), cached.is_by_handler);
+    persistence::write_connection(request, by, responses, keep, server, out);
     out.extend_from_slice(cached.after());
 }
 

@@ -306,7 +306,9 @@ pub(super) async fn make(
     if let Verdict::Status(status) = verdict {
         request.depends.pure &= errors::is_reusable(request, status);
         errors::die(request, status).await;
-    } else if request.host.upgrades.is_some() && request.response.status >= 300 {
+    }
+    let is_by_handler = !matches!(verdict, Verdict::Status(_)) || request.prev.is_some();
+    if is_by_handler && request.host.upgrades.is_some() && request.response.status >= 300 {
         request.keep(MadeByHandler);
     }
     let body_done = match pipe {

@@ -60,6 +60,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_cgid/advisories", "as above"),
     ("mod_cgid/broken_fields", "as above"),
     ("mod_cgid/unknown_statuses", "as above"),
+    ("mod_http2/told_documents", "as above"),
     ("mod_cgid/broken_status", "as above"),
     ("mod_cgid/compressed", "as above"),
     ("mod_cgid/environment", "as above"),
