@@ -70,8 +70,8 @@ fn tells_upgrade(request: &Request, status: u16, is_by_handler: bool) -> bool {
     matches!(status, 200..300 | 304) || status == 412 && is_condition() || is_by_handler
 }
 
-/// Kept in a request whose response has another status than 2xx and is made by a handler, or by that
-/// of an error document.
+/// Kept in a request whose response has another status than 2xx and is made by a handler, or by
+/// that of an error document.
 pub(crate) struct MadeByHandler;
 
 /// As [`write_connection`], for a response that tells protocols. They precede all fields but
