@@ -89,6 +89,14 @@ impl Request {
         self.log_mark.get().map(|id| &**id)
     }
 
+    /// Has the module that makes identifiers, if there is one, give the request its own
+    /// (`ap_run_generate_log_id`).
+    pub fn generate_log_id(&self) {
+        if self.engine.server.registry.hooks.log_id.is_some() {
+            self.mark_log_id();
+        }
+    }
+
     /// Gives the request an identifier for log lines; returns false if it has one.
     pub(crate) fn mark_log_id(&self) -> bool {
         if self.log_mark.get().is_some() {

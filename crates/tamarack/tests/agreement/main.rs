@@ -121,6 +121,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_wsgi/home", "as above"),
     ("mod_wsgi/missing_functions", "as above"),
     ("mod_wsgi/proxies", "as above"),
+    ("mod_wsgi/request_id", "as above"),
     ("mod_wsgi/responses", "as above"),
     ("core/lookups", "names that one request has looked up are known to the next"),
     ("mod_heartmonitor/file", "explain does not write the file"),

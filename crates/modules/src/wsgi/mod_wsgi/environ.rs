@@ -67,6 +67,7 @@ pub(super) fn given(env: &Table) -> impl Iterator<Item = (&[u8], &[u8])> {
 /// Adds the variables for an application to the request, whose log and error documents know them.
 pub(super) async fn add(bound: Bound<'_, Wsgi>, request: &mut Request, about: &About<'_>) {
     add_common::<Wsgi>(request).await;
+    request.generate_log_id();
     let mut env = std::mem::take(&mut request.env);
     let is_https = env.get(b"HTTPS").is_some_and(|on| on.eq_ignore_ascii_case(b"on") || on == b"1");
     env.unset(b"HTTPS");
