@@ -123,6 +123,7 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_wsgi/proxies", "as above"),
     ("mod_wsgi/request_id", "as above"),
     ("mod_wsgi/responses", "as above"),
+    ("mod_wsgi/withheld", "as above"),
     ("core/lookups", "names that one request has looked up are known to the next"),
     ("mod_heartmonitor/file", "explain does not write the file"),
     ("mod_include/vary: Compressed", "the server lacks the field, too: tests/GAPS"),

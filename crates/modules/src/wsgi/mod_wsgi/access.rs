@@ -57,7 +57,7 @@ async fn ask(
     let flags: &[u8] = if bound.dir.reloading.or(true) { b"r" } else { b"" };
     let parts = [kind, &script.path, b"", flags, b"", about[0], about[1], b""];
     // What the configuration sets is not for these scripts.
-    let pairs = env.iter().filter(|(name, value)| own.get(name) != Some(value));
+    let pairs = environ::given(&env).filter(|(name, value)| own.get(name) != Some(value));
     let mut head = Vec::with_capacity(4096);
     let pairs = pairs.flat_map(|(name, value)| [name, value]);
     if write_head(&mut head, parts.into_iter().chain(pairs)).is_err() {
