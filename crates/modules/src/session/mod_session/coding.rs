@@ -13,6 +13,11 @@ const EXPIRY: &[u8] = b"expiry";
 /// Writes the values.
 pub(super) fn encode(values: &mut Values) -> Vec<u8> {
     if values.expiry_us != 0 {
+        let is_other = |key: &[u8]| key != EXPIRY && key.eq_ignore_ascii_case(EXPIRY);
+        if values.entries.iter().any(|(key, _)| is_other(key)) {
+            // The end of the session would have that name, and not be read as its end.
+            values.entries.unset(EXPIRY);
+        }
         values.entries.set(EXPIRY, values.expiry_us.to_string().as_bytes());
     }
     let mut out = Vec::new();
@@ -71,6 +76,13 @@ mod tests {
         assert_eq!(encode(&mut values), b"a=b+c&x=%26%2f&d=e%3df&expiry=12");
         decode(b"a=&x", &mut values);
         assert_eq!(encode(&mut values), b"d=e%3df&expiry=12");
+    }
+
+    #[test]
+    fn a_value_does_not_hide_the_end() {
+        let mut values = Values::default();
+        decode(b"exPiry=2&expiry=12", &mut values);
+        assert_eq!(encode(&mut values), b"expiry=12");
     }
 
     proptest::proptest! {
