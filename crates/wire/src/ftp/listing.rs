@@ -99,7 +99,10 @@ fn write_symlink(line: &[u8], arrow: usize, out: &mut Vec<u8>) {
 
 fn write_link(name: &[u8], more: &[u8], shown: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<a href=\"");
-    escape::path(out, name);
+    let mut reference = Vec::with_capacity(name.len());
+    escape::relative_path(&mut reference, name);
+    // The name may hold a reference to a character, such as that of a scheme's colon.
+    escape::html(out, &reference);
     out.extend_from_slice(more);
     out.extend_from_slice(b"\">");
     escape::html(out, shown);
