@@ -32,8 +32,13 @@ pub enum Known {
 impl Charset {
     /// The character set that iconv knows by a name.
     pub fn of(name: &[u8]) -> Option<Charset> {
-        let upper = name.to_ascii_uppercase();
+        // iconv leaves out other characters, such as quotes, and an empty name is that of the C
+        // locale.
+        let counts = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./,:".contains(byte);
+        let upper: Vec<u8> =
+            name.to_ascii_uppercase().into_iter().filter(|byte| counts(byte)).collect();
         match upper.as_slice() {
+            b"" => Some(Charset::Ascii),
             b"UTF-8" | b"UTF8" => Some(Charset::Utf8),
             b"ISO-8859-1" | b"ISO8859-1" | b"ISO_8859-1" | b"LATIN1" | b"L1" => {
                 Some(Charset::Latin1)

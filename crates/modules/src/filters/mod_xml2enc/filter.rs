@@ -49,10 +49,10 @@ impl OutputFilter for Sniff {
         request.keep(found);
         let text = Bytes::from(text);
         let body = match convert {
-            Some(Charset::Utf8) | None if matches!(rest, Body::Empty) => Body::Bytes(text),
-            Some(Charset::Utf8) | None => Body::Parts([Body::Bytes(text), rest].into()),
+            None if matches!(rest, Body::Empty) => Body::Bytes(text),
+            None => Body::Parts([Body::Bytes(text), rest].into()),
             Some(charset) => {
-                let decode = Decode { decoder: Decoder::new(charset) };
+                let decode = Decode { decoder: decoder(charset) };
                 note_invalid(request, charset, &text, matches!(rest, Body::Empty));
                 body_of(decode, text, rest, Vec::new())
             }
@@ -108,34 +108,31 @@ fn note_invalid(request: &Request, charset: Charset, text: &[u8], is_whole: bool
     if !request.logs::<Xml2enc>(Level::Error) {
         return;
     }
-    let left_out = Decoder::new(charset)
-        .map_or(0, |mut decoder| decoder.decode(text, is_whole, &mut Vec::new()));
+    let left_out = decoder(charset).decode(text, is_whole, &mut Vec::new());
     if left_out > 0 {
         let what = format_args!("Skipping invalid byte(s) in input stream!");
         request.log::<Xml2enc>(Level::Error, 1444, what);
     }
 }
 
-/// Conversion to UTF-8.
+/// Conversion to UTF-8. That of UTF-8 itself leaves out what is none, as iconv does.
+fn decoder(charset: Charset) -> Decoder {
+    Decoder::new(charset).unwrap_or_else(Decoder::checking)
+}
+
+/// Applies a decoder to a body.
 struct Decode {
-    decoder: Option<Decoder>,
+    decoder: Decoder,
 }
 
 impl Rewrite for Decode {
     fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        match &mut self.decoder {
-            Some(decoder) => {
-                decoder.decode(piece, false, out);
-            }
-            None => out.extend_from_slice(piece),
-        }
+        self.decoder.decode(piece, false, out);
         Ok(())
     }
 
     fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        if let Some(decoder) = &mut self.decoder {
-            decoder.decode(b"", true, out);
-        }
+        self.decoder.decode(b"", true, out);
         Ok(())
     }
 }
