@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use server::errors;
 use server::log::Level;
-use server::request::Request;
+use wire::Table;
 use wire::date::DATE_BYTES;
 use wire::response::{Field, FieldName, ResponseHead};
 
@@ -62,13 +62,15 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
     let request = &mut *exchange.request;
     let response = &mut request.response;
     response.keeps_origin = true;
-    // What modules have set before, as mod_rewrite its `Vary`, is replaced.
+    // What modules have set before, as mod_rewrite its `Vary`, is replaced, except cookies.
+    let cookies: Vec<Vec<u8>> =
+        response.headers_out.get_all(b"Set-Cookie").map(<[u8]>::to_vec).collect();
     response.headers_out.clear();
     let original = Original { status: response.status, status_line: response.status_line.take() };
     response.status = head.status;
     response.status_line = status_line(head, buf);
     for field in head.fields.iter().filter(|field| field.is_kept) {
-        add(request, field, buf);
+        add(&mut request.response.headers_out, field, buf);
     }
     let mut fields = std::mem::take(&mut request.response.headers_out);
     // The first one counts, and replaces that of a file.
@@ -79,11 +81,13 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
         warnings::clean(&mut fields);
     }
     if head.has(FieldName::SetCookie) {
-        let cookies: Vec<Vec<u8>> = fields.get_all(b"Set-Cookie").map(<[u8]>::to_vec).collect();
-        fields.unset(b"Set-Cookie");
-        cookies.iter().for_each(|cookie| fields.add(b"Set-Cookie", cookie));
+        // They are the last fields.
+        put_before(&mut fields, Vec::new());
     }
     reverse::map_fields(request, bound, &mut fields);
+    if !cookies.is_empty() {
+        put_before(&mut fields, cookies);
+    }
     if !head.is_simple {
         via::of_response(request, bound, &mut fields);
     } else if request.head.header_only {
@@ -97,6 +101,13 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
     }
     request.response.headers_out = fields;
     original
+}
+
+/// Puts cookies that are there already before those of the response.
+fn put_before(fields: &mut Table, mut cookies: Vec<Vec<u8>>) {
+    cookies.extend(fields.get_all(b"Set-Cookie").map(<[u8]>::to_vec));
+    fields.unset(b"Set-Cookie");
+    cookies.iter().for_each(|cookie| fields.add(b"Set-Cookie", cookie));
 }
 
 /// The status of an error document of this server that replaces the response
@@ -159,9 +170,9 @@ fn remember(date: &[u8; DATE_BYTES]) {
     });
 }
 
-fn add(request: &mut Request, field: &Field, buf: &[u8]) {
+/// Adds a field, a date in the preferred format.
+pub(super) fn add(fields: &mut Table, field: &Field, buf: &[u8]) {
     let (name, value) = (field.name(buf), field.value(buf));
-    let fields = &mut request.response.headers_out;
     match field.name {
         FieldName::Date | FieldName::Expires | FieldName::LastModified => {
             if is_preferred(&value) {

@@ -3,31 +3,45 @@
 
 use server::errorlog::Verbatim;
 use server::log::Level;
+use wire::Table;
 use wire::chars::{is_field_value, is_token_string};
 use wire::response::ResponseHead;
 
-use super::ProxyHttp;
+use super::{ProxyHttp, answer};
 use crate::proxy::mod_proxy::scheme::Exchange;
-use crate::proxy::mod_proxy::via;
+use crate::proxy::mod_proxy::{reverse, via};
+
+/// The field whose values outlive an interim response.
+const SET_COOKIE: &[u8] = b"Set-Cookie";
 
 /// Forwards one, whose bytes are in `buf`, as `proxy-interim-response` says.
 pub(super) fn forward(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) {
-    if !is_forwarded(exchange, head.status) {
-        return;
+    let mut fields = Table::new();
+    for field in head.fields.iter().filter(|field| field.is_kept) {
+        answer::add(&mut fields, field, buf);
     }
+    reverse::map_fields(exchange.request, exchange.bound, &mut fields);
+    let is_forwarded = is_forwarded(exchange, head.status);
+    // As in Apache, cookies that the client has not got are those of the next response.
+    let waiting = &mut exchange.request.response.headers_out;
+    if !is_forwarded {
+        return fields.get_all(SET_COOKIE).for_each(|cookie| waiting.add(SET_COOKIE, cookie));
+    }
+    waiting.get_all(SET_COOKIE).for_each(|cookie| fields.add(SET_COOKIE, cookie));
+    waiting.unset(SET_COOKIE);
     // A reason that could end the line is replaced, as that of a final response.
     let reason = match head.has_valid_reason(buf) {
         true => head.reason(buf),
         false => wire::status::reason(head.status).as_bytes(),
     };
     // A final response with another field is refused. The client can do without this one.
-    let mut fields = Vec::new();
-    for field in head.fields.iter().filter(|field| field.is_kept) {
-        if is_token_string(field.name(buf)) && is_field_value(&field.value(buf)) {
-            field.write(buf, &mut fields);
+    let mut lines = Vec::new();
+    for (name, value) in fields.iter() {
+        if is_token_string(name) && is_field_value(value) {
+            lines.extend_from_slice(&[name, b": ", value, b"\r\n"].concat());
         }
     }
-    push(exchange, head.status, reason, &fields);
+    push(exchange, head.status, reason, &lines);
 }
 
 /// Whether `proxy-interim-response` lets one with this status pass. A `100 Continue` tells a client
