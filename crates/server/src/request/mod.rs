@@ -24,6 +24,7 @@ pub mod request_body;
 mod resource;
 mod response;
 mod shared_fields;
+mod shown_line;
 mod trace;
 mod traffic;
 pub mod tunnel;

@@ -1,5 +1,6 @@
 //! The scoreboard's entry for a loop's last request (`ExtendedStatus`).
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -46,11 +47,11 @@ impl Noted {
     fn take(&mut self, request: &Request) -> bool {
         let is_other = self.take_names(request);
         let line = shown(request);
-        if !is_other && self.line == line && self.protocol == request.head.protocol {
+        if !is_other && self.line == *line && self.protocol == request.head.protocol {
             return false;
         }
         self.line.clear();
-        self.line.extend_from_slice(line);
+        self.line.extend_from_slice(&line);
         self.protocol = request.head.protocol;
         true
     }
@@ -103,14 +104,17 @@ pub(super) fn begin(request: &Request) {
     });
 }
 
-/// The part of the request line that is shown; its end with `SeeRequestTail`.
-fn shown(request: &Request) -> &[u8] {
-    let line = request.head.request_line.as_slice();
+/// The part of the request line that is shown, without a password; its end with `SeeRequestTail`.
+fn shown(request: &Request) -> Cow<'_, [u8]> {
     let globals = &request.engine.server.main().core.globals.0;
-    if globals.see_request_tail.or(false) {
-        line.get(line.len().saturating_sub(SHOWN_BYTES)..).unwrap_or_default()
-    } else {
-        line.get(..SHOWN_BYTES).unwrap_or(line)
+    let is_end = globals.see_request_tail.or(false);
+    let part = |line: &[u8]| match line.len().saturating_sub(SHOWN_BYTES) {
+        hidden if is_end => hidden..line.len(),
+        _ => 0..line.len().min(SHOWN_BYTES),
+    };
+    match request.line_without_password(None) {
+        Cow::Borrowed(line) => line.get(part(line)).unwrap_or_default().into(),
+        Cow::Owned(line) => line.get(part(&line)).unwrap_or_default().to_vec().into(),
     }
 }
 

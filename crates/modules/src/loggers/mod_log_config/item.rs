@@ -2,6 +2,7 @@
 //!
 //! Source: the `log_*` functions of modules/loggers/mod_log_config.c.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -168,7 +169,7 @@ impl Item {
         match self {
             Item::HeaderIn(name) => return escaped(request.head.headers_in.get(name), out),
             Item::RequestLine => {
-                return escaped(request_line(request), out);
+                return escaped(request_line(request).as_deref(), out);
             }
             Item::User if request.user.is_none() => return Value::None,
             Item::BodyBytes { .. } | Item::RemoteLogname | Item::Status | Item::Time(_) => {
@@ -193,8 +194,8 @@ impl Item {
     }
 
     /// A value that may come from outside and must be escaped; `None` for other items.
-    fn foreign<'r>(&self, request: &'r Request) -> Option<Option<std::borrow::Cow<'r, [u8]>>> {
-        let borrowed = |text: &'r [u8]| Some(std::borrow::Cow::Borrowed(text));
+    fn foreign<'r>(&self, request: &'r Request) -> Option<Option<Cow<'r, [u8]>>> {
+        let borrowed = |text: &'r [u8]| Some(Cow::Borrowed(text));
         Some(match self {
             Item::Env(name) => request.env.get(name).and_then(borrowed),
             Item::Note(name) => request.notes.get(name).and_then(borrowed),
@@ -204,7 +205,7 @@ impl Item {
             Item::HeaderOut(name) => header_out(request, name),
             Item::Cookie(name) => cookie(&request.head.headers_in, name).map(Into::into),
             Item::Filename => borrowed(&request.resource.filename).filter(|name| !name.is_empty()),
-            Item::RequestLine => request_line(request).and_then(borrowed),
+            Item::RequestLine => request_line(request),
             Item::Path => borrowed(&request.resource.uri).filter(|path| !path.is_empty()),
             Item::Method => {
                 let head = &request.head;
@@ -310,7 +311,7 @@ impl Process {
 }
 
 /// A response field, including `Content-Type` and others that are created when the head is written.
-fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<std::borrow::Cow<'r, [u8]>> {
+fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<Cow<'r, [u8]>> {
     if name.eq_ignore_ascii_case(b"content-type") {
         // Without parameters, as with `ap_field_noparam`.
         let media_type = request.response.content_type.as_deref()?;
@@ -349,11 +350,11 @@ fn number(number: u64, out: &mut Vec<u8>) {
     wire::range::write_decimal(out, number);
 }
 
-/// The request line; `None` if none came.
-fn request_line(request: &Request) -> Option<&[u8]> {
+/// The request line, with a mask for the password of its URL; `None` if none came.
+fn request_line(request: &Request) -> Option<Cow<'_, [u8]>> {
     let (head, came) = (&request.head, HeadFlags::UNREAD.with(HeadFlags::BLANK));
     let is_some = !head.request_line.is_empty() || head.flags.any(came);
-    is_some.then_some(&head.request_line)
+    is_some.then(|| request.line_without_password(Some(b"XXXXXXXX")))
 }
 
 /// Writes a value from outside.
