@@ -24,9 +24,11 @@ const BUFFER_MIN: i32 = 512;
 const SPOOL_MIN: u64 = 512 * 1024;
 /// The files of ProxySpool of all responses together, if the directive does not say, bytes.
 const SPOOL_TOTAL: u64 = 1 << 30;
+/// Where mappings do not stand.
+const NOT_WITHIN: [Within; 3] = [Within::Limit, Within::Directory, Within::Files];
 
 pub(super) fn pass(cx: &mut Here<'_, '_>, args: &[Arg], matches: bool) -> Set {
-    cx.not_within("ProxyPass", &[Within::Directory, Within::Files])?;
+    cx.not_within(if matches { "ProxyPassMatch" } else { "ProxyPass" }, &NOT_WITHIN)?;
     let section = cx.path().map(<[u8]>::to_vec);
     let is_tilde = section.is_none() && args.first().is_some_and(|arg| &arg.text[..] == b"~");
     if is_tilde && matches {
@@ -68,6 +70,7 @@ pub(super) fn pass(cx: &mut Here<'_, '_>, args: &[Arg], matches: bool) -> Set {
 }
 
 pub(super) fn pass_reverse(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    cx.not_within("ProxyPassReverse", &NOT_WITHIN)?;
     let section = cx.path().map(<[u8]>::to_vec);
     let is_flag = |arg: &Arg| arg.is("interpolate");
     let (from, to, rest) = match (section, args) {

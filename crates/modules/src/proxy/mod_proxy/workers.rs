@@ -8,6 +8,7 @@ use server::request::Proxied;
 
 use super::balancer;
 use super::balancing::BalancingProvider;
+use super::define::is_balancer;
 use super::growth::Spare;
 use super::lbmethod::MethodProvider;
 use super::scheme::SchemeProvider;
@@ -154,7 +155,7 @@ impl Workers {
 
     /// The balancer that a URL names.
     pub fn balancer_of(&self, url: &[u8]) -> Option<&Balancer> {
-        if self.balancers.is_empty() {
+        if self.balancers.is_empty() || !is_balancer(url) {
             return None;
         }
         let name = balancer_name(url)?;
@@ -168,18 +169,17 @@ impl Workers {
     }
 }
 
-/// The URL of a balancer without its path, in lower case; `None` if it is none.
+/// The URL of a balancer without its path, in lower case; `None` if it is none. As in Apache, members
+/// may be added to one with any scheme, but requests only reach `balancer:`.
 pub(super) fn balancer_name(url: &[u8]) -> Option<Vec<u8>> {
-    const PREFIX: &[u8] = b"balancer://";
-    let (prefix, rest) = url.split_at_checked(PREFIX.len())?;
-    if !prefix.eq_ignore_ascii_case(PREFIX) || rest.is_empty() {
-        return None;
-    }
+    let colon = url.iter().position(|byte| *byte == b':')?;
+    let (scheme, rest) = url.split_at(colon);
+    let rest = rest.strip_prefix(b"://").filter(|rest| !rest.is_empty())?;
     // A slash at the very beginning is part of the name.
     let slash = rest.get(1..)?.iter().position(|byte| *byte == b'/');
     let first = if rest.first() == Some(&b'/') { Some(0) } else { slash.map(|at| at + 1) };
     let name = rest.get(..first.unwrap_or(rest.len()))?;
-    Some([PREFIX, name].concat().to_ascii_lowercase())
+    Some([scheme, b"://", name].concat().to_ascii_lowercase())
 }
 
 /// The place of the longest name that fits a URL and covers its authority

@@ -39,5 +39,6 @@ fn captures_stand_for_any_text() {
 fn a_balancer_is_named_without_path() {
     assert_eq!(balancer_name(b"Balancer://My/a/b").as_deref(), Some(&b"balancer://my"[..]));
     assert_eq!(balancer_name(b"balancer://"), None);
-    assert_eq!(balancer_name(b"http://b"), None);
+    assert_eq!(balancer_name(b"http://B/a").as_deref(), Some(&b"http://b"[..]));
+    assert_eq!(balancer_name(b"b"), None);
 }
