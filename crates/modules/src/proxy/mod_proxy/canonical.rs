@@ -2,7 +2,11 @@
 //!
 //! Source: `ap_proxy_canonenc_ex`, `ap_proxy_canon_netloc` (proxy_util.c).
 
+use std::net::Ipv6Addr;
+
 use bstr::ByteSlice;
+use rt::ConnectError;
+use rt::names::Unresolved;
 use server::core::EncodedSlashes;
 use server::errorlog::Verbatim;
 use server::log::Level;
@@ -23,42 +27,99 @@ pub fn parse<'u, M: Module>(
     number: u32,
     url: &'u [u8],
 ) -> Result<Parts<'u>, u16> {
-    let why = match Parts::parse(url) {
-        Ok(parts) if parts.port.is_none_or(|port| u16::try_from(port).is_ok()) => {
-            return Ok(parts);
+    let parsed = Parts::parse(url);
+    if let Ok(parts) = parsed
+        && is_plain(url, &parts)
+    {
+        return Ok(parts);
+    }
+    match authority(url) {
+        Ok(host) if host.contains(&b':') && !host.starts_with(b"[") => {
+            return Err(unknown_host(request, url, host));
         }
-        Ok(_) => "Invalid host/port".to_owned(),
-        Err(why) => match unknown_host(request, url) {
-            Some(status) => return Err(status),
-            None => why,
-        },
-    };
-    let shown = Verbatim::new(url);
+        Ok(_) => {
+            if let Ok(parts) = parsed {
+                return Ok(parts);
+            }
+        }
+        Err(_) => {}
+    }
+    // Apache ends the authority in the URL itself. Most modules have left the scheme out before.
+    let (scheme, rest) = split_at_text(url, b":").unwrap_or((url, b""));
+    let place = rest.strip_prefix(b"//");
+    let why = if place.is_some() { "Invalid host/port" } else { "Malformed URL" };
+    let end =
+        place.and_then(|place| place.find_byte(b'/')).map_or(url.len() - scheme.len(), |at| at + 3);
+    let begin = if number == OF_HTTP { 0 } else { scheme.len() + 1 };
+    let shown = Verbatim::new(url.get(begin..scheme.len() + end).unwrap_or_default());
     request.log::<M>(Level::Error, number, format_args!("error parsing URL {shown}: {why}"));
     Err(400)
 }
 
-/// The response for a port that is no number. Apache takes the authority, which it then ends only
-/// at a slash, for an IPv6 address, and writes brackets around it: for a host's name that no name
-/// server knows, or, if a query is in the brackets, for nothing that can be parsed.
-fn unknown_host(request: &mut Request, url: &[u8]) -> Option<u16> {
-    let (scheme, rest) = split_at_text(url, b"://")?;
-    let authority = rest.split_str("/").next().unwrap_or_default();
-    let is_port = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
-    let is_port_alone = authority.strip_prefix(b":").is_some_and(is_port);
-    if !authority.contains(&b':') || authority.starts_with(b"[") || is_port_alone {
-        return None;
+/// Whether Apache reads the place of a URL as it is parsed here, as it does that of almost any.
+fn is_plain(url: &[u8], parts: &Parts<'_>) -> bool {
+    let before = url.get(..url.len() - parts.path.len()).and_then(<[u8]>::last);
+    let has_port = match parts.port {
+        Some(port) => (1..=65535).contains(&port),
+        None => before != Some(&b':'),
+    };
+    let is_name = parts.host.iter().any(|byte| !byte.is_ascii_digit())
+        && !parts.host.contains(&b':')
+        && parts.user.is_none()
+        && url.get(parts.scheme.len() + 3) != Some(&b'[');
+    has_port && is_name && matches!(parts.path.first(), None | Some(b'/'))
+}
+
+/// The message of mod_proxy_http, which shows the scheme.
+const OF_HTTP: u32 = 1083;
+
+/// The host of a URL, an IPv6 address in its brackets (`ap_proxy_canon_netloc`,
+/// `apr_parse_addr_port`). It ends at the first slash and before the digits of a port.
+///
+/// # Errors
+/// There is no host, the port is none, or what is in brackets is no address.
+pub fn authority(url: &[u8]) -> Result<&[u8], InvalidPlace> {
+    let (_, rest) = split_at_text(url, b"://").ok_or(InvalidPlace)?;
+    let place = rest.split_str("/").next().unwrap_or_default();
+    let place = place.rsplit_str("@").next().unwrap_or_default();
+    let digits = place.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, port) = place.split_at(place.len() - digits);
+    let host = match before.strip_suffix(b":").filter(|_| digits > 0) {
+        Some(host)
+            if wire::chars::decimal(port).is_some_and(|port| (1..=65535).contains(&port)) =>
+        {
+            host
+        }
+        Some(_) => return Err(InvalidPlace),
+        None if before.is_empty() => return Err(InvalidPlace),
+        None => place,
+    };
+    let literal = host.strip_prefix(b"[");
+    let is_literal = |text: &[u8]| {
+        let address = text.strip_suffix(b"]").and_then(|text| std::str::from_utf8(text).ok());
+        address.is_some_and(|text| text.parse::<Ipv6Addr>().is_ok())
+    };
+    match host.is_empty() || literal.is_some_and(|text| !is_literal(text)) {
+        true => Err(InvalidPlace),
+        false => Ok(host),
     }
-    Some(match authority.find_byteset(b"?#") {
-        Some(_) => {
-            let why = [b"URI cannot be parsed: ", scheme, b"://[", authority, b"]/"].concat();
-            fault::answer(request, 400, why)
-        }
-        None => {
-            let why = [b"DNS lookup failure for: ", authority].concat();
-            fault::answer(request, 500, why)
-        }
-    })
+}
+
+/// A URL without a place that Apache can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidPlace;
+
+/// The response for a host with a colon. Apache takes it for an IPv6 address, and writes brackets
+/// around it: for a host's name that no name server knows, or, if a query is in the brackets, for
+/// nothing that can be parsed.
+fn unknown_host(request: &mut Request, url: &[u8], host: &[u8]) -> u16 {
+    let host = host.to_ascii_lowercase();
+    if host.find_byteset(b"?#").is_none() {
+        return fault::unknown_host(request, &host, &ConnectError::Unknown(Unresolved::NoName));
+    }
+    let scheme = url.split_str(":").next().unwrap_or_default();
+    let why = [b"URI cannot be parsed: ", scheme, b"://[", &host, b"]/"].concat();
+    fault::answer(request, 400, why)
 }
 
 /// Whether a byte stays as it is in a path.
@@ -190,6 +251,21 @@ mod tests {
         assert_eq!(of("a%2fb%41", true).unwrap(), "a%2fb%2541");
         assert_eq!(of("a%2", true), None);
         assert_eq!(of("x;y=1,'(2)'", false).unwrap(), "x;y=1,'(2)'");
+    }
+
+    #[test]
+    fn authorities_are_those_of_apache() {
+        let of = |url: &str| authority(url.as_bytes()).map(|host| host.as_bstr().to_string());
+        assert_eq!(of("http://u:p@h:81/x@y").unwrap(), "h");
+        assert_eq!(of("http://h:/x").unwrap(), "h:");
+        assert_eq!(of("http://h:81?q").unwrap(), "h:81?q");
+        assert_eq!(of("http://[::1]:81/").unwrap(), "[::1]");
+        for url in ["http:///x", "http://1/", "http://h:0/", "http://h:65536/", "http://:1/", "x"] {
+            assert_eq!(of(url), Err(InvalidPlace), "{url}");
+        }
+        for url in ["http://[h]/", "http://[::1]x/", "http://[::1%25lo]/"] {
+            assert_eq!(of(url), Err(InvalidPlace), "{url}");
+        }
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub(super) fn forwards(proxy: Bound<'_, Proxy>) -> bool {
     proxy.server.requests.or(false)
 }
 
-/// The hook of `post_read_request`: a URL that is not this host's own, and CONNECT.
+/// The hook of `post_read_request`: a URL that is not this host's own, and CONNECT. A URL without a
+/// host is its own.
 pub(super) fn detect<'r>(_: Bound<'r, Proxy>, request: &'r mut Request) -> Step<'r> {
     let is_connect = request.head.method == Method::CONNECT;
     let Ok(target) = Target::of_request(&request.head.unparsed_uri, is_connect) else {
@@ -28,7 +29,7 @@ pub(super) fn detect<'r>(_: Bound<'r, Proxy>, request: &'r mut Request) -> Step<
                 port => port,
             };
             let is_own_scheme = scheme.eq_ignore_ascii_case(request.scheme().as_bytes());
-            !is_own_scheme || !is_own_host(request, host, port)
+            !is_own_scheme || !host.is_empty() && !is_own_host(request, host, port)
         }
         (Some(_), None) => true,
         (None, host) => is_connect && host.is_some() && target.port.is_some(),

@@ -142,7 +142,8 @@ fn add_domain(request: &mut Request, domain: &[u8]) -> bool {
         return false;
     }
     let target = request.head.unparsed_uri.clone();
-    let Some((scheme, rest)) = split_at_text(&target, b"://") else { return false };
+    let Some((scheme, rest)) = split_at_text(&target, b":") else { return false };
+    let Some(rest) = rest.strip_prefix(b"//") else { return false };
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
     let (authority, path) = rest.split_at(end.unwrap_or(rest.len()));
     let user = authority.iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);

@@ -3,7 +3,7 @@
 use server::request::{Proxied, Request};
 use wire::ftp::is_clean;
 
-use crate::proxy::mod_proxy::canonical::write_origin;
+use crate::proxy::mod_proxy::canonical::{authority, write_origin};
 use crate::proxy::mod_proxy::parts::Parts;
 
 /// What stays unescaped beside letters and digits: in a path, in one that a client has
@@ -18,6 +18,7 @@ const PARAMETERS: &[u8] = b"$-_.+!*'(),?/:@&=";
 /// # Errors
 /// 400 for a URL with line ends or non-ASCII characters.
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
+    authority(url).map_err(|_| 400u16)?;
     let parts = Parts::parse(url).map_err(|_| 400u16)?;
     if !parts.user.is_none_or(is_clean) {
         return Err(400);

@@ -13,7 +13,9 @@ pub(in crate::proxy) mod request_head;
 pub(in crate::proxy) mod upgrade;
 mod warnings;
 
-use server::hooks::Hooks;
+use server::errorlog::Verbatim;
+use server::hooks::{Hooks, Verdict};
+use server::log::Level;
 use server::module::Module;
 use server::request::Request;
 
@@ -21,6 +23,8 @@ pub(in crate::proxy) use answer::status_line;
 pub(in crate::proxy) use forward::forward;
 
 use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider, Served};
+use super::mod_proxy::tls::is_tls;
+use crate::ssl::mod_ssl::Ssl;
 
 /// `mod_proxy_http.c`
 pub struct ProxyHttp;
@@ -54,6 +58,12 @@ impl Scheme for Http {
     }
 
     fn serve<'r>(&'r self, mut exchange: Exchange<'r>) -> Served<'r> {
+        if is_tls(exchange.url) && exchange.request.dir_of::<Ssl>().is_none() {
+            let url = Verbatim::new(exchange.url);
+            let text = format_args!("HTTPS: declining URL {url} (mod_ssl not configured?)");
+            exchange.request.log::<ProxyHttp>(Level::Trace1, 1112, text);
+            return Box::pin(async { Ok(Verdict::Declined) });
+        }
         Box::pin(async move { forward(&mut exchange).await })
     }
 }
