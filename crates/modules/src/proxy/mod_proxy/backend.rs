@@ -3,8 +3,8 @@
 //! Source: `ap_proxy_acquire_connection`, `ap_proxy_determine_connection`,
 //! `ap_proxy_connect_backend`, `ap_proxy_retry_worker`.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -17,12 +17,11 @@ use server::log::Level;
 use server::request::Request;
 
 pub use super::fault::FailedTells;
-pub use super::place::Place;
+pub use super::place::{Place, place};
 use super::pool::{Acquired, Pool, Slot};
 use super::scheme::Exchange;
 use super::spool::Limits;
 use super::status::Status;
-use super::target::Target;
 use super::tls::{self, Wanted};
 use super::worker_log::Taken;
 use super::workers::Worker;
@@ -101,7 +100,7 @@ impl Backend {
             }
             Some(Acquired::Reused(_, slot) | Acquired::Slot(slot)) => slot,
             None => {
-                let (scheme, place) = (options.shown_name(worker), Place::of(worker));
+                let (scheme, place) = (options.shown_name(exchange), Place::of(worker));
                 let text = format_args!("{scheme}: failed to acquire connection for ({place})");
                 exchange.log_of_server(Level::Error, 941, None, text);
                 return Err(503);
@@ -168,9 +167,9 @@ impl<'s> Options<'s> {
     }
 
     /// What messages about connections call the protocol.
-    pub(super) fn shown_name(&self, worker: &'s Worker) -> Verbatim<'s> {
+    pub(super) fn shown_name(&self, exchange: &Exchange<'s>) -> Verbatim<'s> {
         match self.name {
-            "HTTP" => Verbatim::new(&worker.target.scheme),
+            "HTTP" => Verbatim::new(exchange.scheme()),
             "UWSGI" => Verbatim::new("uwsgi"),
             name => Verbatim::new(name),
         }
@@ -297,7 +296,7 @@ async fn open(
         }
         Err(error) => error,
     };
-    let scheme = options.shown_name(worker);
+    let scheme = options.shown_name(exchange);
     let errno = match &error {
         ConnectError::Unknown(_) | ConnectError::Pool(_) => {
             return Err(fault::unknown_host(exchange.request, &place.host, &error));
@@ -314,7 +313,13 @@ async fn open(
             exchange.log_of_server(Level::Error, 2454, Some(errno), text);
         }
         None => {
-            let text = format_args!("{scheme}: attempt to connect to {place} ({place}) failed");
+            let host = String::from_utf8_lossy(&place.host);
+            // They are known by now, and the last one was tried last.
+            let found = ADDRESSES.look_up(&host, parameters.address_ttl).await.ok();
+            let address = found.and_then(|found| found.last().copied());
+            let address = address.map(|address| SocketAddr::new(address, place.port).to_string());
+            let address = address.unwrap_or_else(|| place.to_string());
+            let text = format_args!("{scheme}: attempt to connect to {address} ({place}) failed");
             exchange.log_of_server(Level::Error, 957, Some(errno), text);
         }
     }
@@ -368,25 +373,4 @@ pub(in crate::proxy) fn socket_path(request: &Request, path: &[u8]) -> PathBuf {
     let server = &request.engine.server;
     let folder = server.main().core.globals.0.runtime_dir.get();
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
-}
-
-/// Where the exchange's connection leads: to the worker, or for a worker of any URL where the URL
-/// says.
-pub fn place<'a>(exchange: &mut Exchange<'a>) -> Result<Place<'a>, u16> {
-    let worker = exchange.worker;
-    if let Some(remote) = exchange.remote {
-        return Ok(remote.place());
-    }
-    if worker.has_one_place() {
-        return Ok(Place::of(worker));
-    }
-    let target = Target::parse(exchange.url);
-    let target = target.map_err(|_| {
-        let why = [b"URI cannot be parsed: ", exchange.url].concat();
-        fault::answer(exchange.request, 400, why)
-    })?;
-    let scheme = exchange.bound.server.workers.0.scheme(&target.scheme);
-    let default = scheme.map_or(80, |scheme| scheme.default_port());
-    let port = target.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(default);
-    Ok(Place { host: Cow::Owned(target.host), port })
 }

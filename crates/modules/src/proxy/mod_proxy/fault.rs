@@ -6,7 +6,7 @@ use server::log::Level;
 use server::request::Request;
 
 use super::Proxy;
-use super::backend::{Options, Place};
+use super::backend::Options;
 use super::scheme::Exchange;
 
 /// Prepares the response that a proxy gives if it could not forward a request; returns its status.
@@ -73,7 +73,7 @@ pub(super) fn unconnected(exchange: &Exchange<'_>, options: &Options<'_>, host: 
             FailedTells::AtDebug => ("H2: ".to_owned(), String::new()),
             FailedTells::Scheme => (format!("{}: ", options.name), String::new()),
             FailedTells::Host => (String::new(), String::new()),
-            FailedTells::Port => (String::new(), format!(":{}", Place::of(exchange.worker).port)),
+            FailedTells::Port => (String::new(), format!(":{}", exchange.shown_place().port)),
         };
         let text = format_args!("{before}failed to make connection to backend: {host}{port}");
         exchange.request.log_as(options.module, level, number, text);

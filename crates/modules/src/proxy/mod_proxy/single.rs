@@ -7,7 +7,7 @@ use server::log::Level;
 use server::request::Request;
 use wire::response::{Framing, ResponseBody};
 
-use super::backend::{Backend, Options, Place};
+use super::backend::{Backend, Options};
 use super::busy::Busy;
 use super::outgoing::{Outgoing, Wishes};
 use super::relay::{Announced, Relay, Source};
@@ -93,7 +93,7 @@ impl Single {
             sent = self.backend.stream.write_all(&piece, timeout).await;
             exchange.count_sent(piece.len() as u64);
         }
-        let place = Place::of(exchange.worker);
+        let place = exchange.shown_place();
         let text = format_args!("sending data to {place} failed");
         let Options { module, unsent, .. } = self.options;
         exchange.request.log_as(module, Level::Error, unsent, text);

@@ -27,9 +27,6 @@ use crate::proxy::mod_proxy_balancer::ProxyBalancer;
 /// The protocols whose connections have no filters in Apache, which are what is complete.
 const WITHOUT_FILTERS: [&str; 4] = ["FCGI", "SCGI", "AJP", "uwsgi"];
 
-/// The port that messages show for workers of any URL.
-const GENERIC_PORT: u16 = 80;
-
 /// A line about a definition, for the log of its host once there is one.
 #[derive(Clone)]
 pub struct Line {
@@ -104,10 +101,7 @@ fn initialized(server: &Server, host: &Host, worker: &Worker) {
     let name = Verbatim::new(&name);
     log(925, format_args!("initializing worker {name} shared"));
     log(927, format_args!("initializing worker {name} local"));
-    let (pid, mut place) = (std::process::id(), Place::of(worker));
-    if worker.is_generic {
-        place.port = GENERIC_PORT;
-    }
+    let (pid, place) = (std::process::id(), Place::of(worker));
     let parameters = &worker.parameters;
     let min = parameters.min.unwrap_or(0);
     // Unlike in Apache, there need not be a limit.
@@ -164,7 +158,7 @@ impl Taken {
         let taken = Taken {
             engine: request.engine.clone(),
             host: request.host.clone(),
-            scheme: options.shown_name(exchange.worker).to_string(),
+            scheme: options.shown_name(exchange).to_string(),
             place: Place::of(exchange.worker).to_string(),
         };
         let Taken { scheme, place, .. } = &taken;
@@ -174,7 +168,7 @@ impl Taken {
         };
         log(944, format_args!("connecting {} to {to}", Verbatim::new(exchange.url)));
         if let Some(path) = exchange.socket {
-            let scheme = Verbatim::new(&exchange.worker.target.scheme);
+            let scheme = Verbatim::new(exchange.scheme());
             let path = socket_path(request, path);
             let path = path.display();
             let text = format_args!("{scheme}: has determined UDS as {path} (for {})", taken.place);

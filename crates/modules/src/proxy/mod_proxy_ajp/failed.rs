@@ -13,7 +13,7 @@ use wire::ajp::{AjpFault, AjpOverflow, LogLine};
 
 use super::ProxyAjp;
 use super::conversation::{Broken, Conversation};
-use crate::proxy::mod_proxy::backend::{Place, socket_path};
+use crate::proxy::mod_proxy::backend::socket_path;
 use crate::proxy::mod_proxy::late_log::LateLog;
 use crate::proxy::mod_proxy::scheme::Exchange;
 
@@ -30,7 +30,7 @@ impl Log {
     /// Of an exchange.
     pub fn of(exchange: &Exchange<'_>) -> Log {
         let socket = exchange.socket.map(|path| socket_path(exchange.request, path));
-        let name = Place::of(exchange.worker).to_text();
+        let name = exchange.shown_place().to_text();
         Log { log: LateLog::of(exchange.request), name, socket }
     }
 

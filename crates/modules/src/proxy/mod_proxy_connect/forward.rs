@@ -143,7 +143,7 @@ async fn open(
         let level = if at == last { Level::Error } else { Level::Debug };
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::TIMEDOUT);
         let line = format_args!("CONNECT: attempt to connect to {to} ({host}) failed");
-        exchange.request.log_error::<Proxy>(level, 957, errno, line);
+        exchange.request.log_error::<Proxy>(level, 939, errno, line);
     }
     None
 }

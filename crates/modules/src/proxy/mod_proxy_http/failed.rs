@@ -6,7 +6,6 @@ use server::log::Level;
 use wire::response::Fault;
 
 use super::ProxyHttp;
-use crate::proxy::mod_proxy::backend::Place;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::{Proxy, fault};
 
@@ -20,7 +19,7 @@ pub(super) enum Failed {
 
 /// The backend did not send a status line in time. That is a 502 in Apache, not a 504.
 pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
-    let place = Place::of(exchange.worker);
+    let place = exchange.shown_place();
     exchange.request.notes.set(b"proxy_timedout", b"1");
     let text = format_args!("error reading status line from remote server {place}");
     exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, Errno::TIMEDOUT, text);
@@ -33,7 +32,7 @@ pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
 
 /// Apache may end the connection of a client that has had a response before.
 fn stays_open(exchange: &Exchange<'_>) {
-    let place = Place::of(exchange.worker);
+    let place = exchange.shown_place();
     let text = format_args!(
         "NOT Closing connection to client although reading from backend server {place} failed."
     );
@@ -42,8 +41,8 @@ fn stays_open(exchange: &Exchange<'_>) {
 
 /// The backend did not take the request in time.
 pub(super) fn not_taken(exchange: &Exchange<'_>) -> u16 {
-    let place = Place::of(exchange.worker);
-    let host = Verbatim::new(&exchange.worker.target.host);
+    let place = exchange.shown_place();
+    let host = Verbatim::new(&place.host);
     let peer = exchange.request.useragent_addr.ip();
     let text = format_args!("pass request body failed to {place} ({host})");
     exchange.request.log_error::<Proxy>(Level::Error, 1084, Errno::TIMEDOUT, text);
@@ -54,7 +53,7 @@ pub(super) fn not_taken(exchange: &Exchange<'_>) -> u16 {
 
 /// The backend closed the connection instead of responding.
 pub(super) fn unanswered(exchange: &mut Exchange<'_>, errno: Option<Errno>) -> u16 {
-    let place = Place::of(exchange.worker);
+    let place = exchange.shown_place();
     let text = format_args!("error reading status line from remote server {place}");
     match errno {
         Some(errno) => exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, errno, text),

@@ -19,7 +19,7 @@ use super::asks::Asks;
 use super::failed::{Failed, not_taken, refuse, timed_out, unanswered};
 use super::request_head::{self, Shape};
 use super::{ProxyHttp, answer, body, interim, upgrade};
-use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options, Place};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::failover;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, SendError, Wishes};
@@ -102,7 +102,7 @@ pub(in crate::proxy) async fn forward(exchange: &mut Exchange<'_>) -> Result<Ver
     let Buffers { head, input, .. } = &*begun.buffers;
     answer::check_names(exchange, head, input)?;
     if head.has(FieldName::TransferEncoding) && head.has(FieldName::ContentLength) {
-        let place = Place::of(exchange.worker);
+        let place = exchange.shown_place();
         let text = format_args!("server {place} returned Transfer-Encoding and Content-Length");
         exchange.request.log::<ProxyHttp>(Level::Debug, 1107, text);
     }
@@ -267,7 +267,7 @@ fn is_broken(
             errno => Err(Failed::Unanswered(errno.or(Some(Errno::IO)))),
         },
         Err(SendError::Client(status)) => {
-            let place = Place::of(exchange.worker);
+            let place = exchange.shown_place();
             let text = format_args!("pass request body failed to {place}");
             exchange.request.log::<ProxyHttp>(Level::Error, 1097, text);
             Err(Failed::Status(status))

@@ -4,7 +4,6 @@ use server::log::Level;
 
 use super::ProxyHttp2;
 use super::conversation::Broken;
-use crate::proxy::mod_proxy::backend::Place;
 use crate::proxy::mod_proxy::late_log::LateLog;
 use crate::proxy::mod_proxy::scheme::Exchange;
 
@@ -18,7 +17,7 @@ pub(super) struct Log {
 impl Log {
     /// Of an exchange.
     pub fn of(exchange: &Exchange<'_>) -> Log {
-        Log { log: LateLog::of(exchange.request), place: Place::of(exchange.worker).to_text() }
+        Log { log: LateLog::of(exchange.request), place: exchange.shown_place().to_text() }
     }
 
     /// Logs why there is no response, or no more of it.

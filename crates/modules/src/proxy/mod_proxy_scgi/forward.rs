@@ -12,7 +12,7 @@ use wire::script_head::{ScriptHead, ScriptHeadParser, ScriptProgress};
 
 use super::ProxyScgi;
 use super::instead::Instead;
-use crate::proxy::mod_proxy::backend::{FailedTells, Options, Place};
+use crate::proxy::mod_proxy::backend::{FailedTells, Options};
 use crate::proxy::mod_proxy::outgoing::{Framing, Outgoing};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::single::Single;
@@ -43,7 +43,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     let received = match read_head(exchange, &mut single).await {
         Ok(received) => received,
         Err(status) => {
-            let place = Place::of(exchange.worker);
+            let place = exchange.shown_place();
             let text = format_args!("error reading response headers from {place}");
             exchange.request.log::<ProxyScgi>(Level::Error, 860, text);
             exchange.request.response.status_line = None;

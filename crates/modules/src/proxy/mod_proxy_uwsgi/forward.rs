@@ -6,7 +6,7 @@ use server::module::Module;
 use wire::uwsgi::{Modifiers, TooLarge, write_request};
 
 use super::{ProxyUwsgi, response, variables};
-use crate::proxy::mod_proxy::backend::{FailedTells, Options, Place};
+use crate::proxy::mod_proxy::backend::{FailedTells, Options};
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::single::Single;
 
@@ -30,7 +30,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     variables::add(exchange.request).await;
     let mut head = Vec::with_capacity(2048);
     if let Err(why) = write_request(&mut head, Modifiers::default(), exchange.request.env.iter()) {
-        let place = Place::of(exchange.worker);
+        let place = exchange.shown_place();
         let text = format_args!("can't send headers to {place}: {why}");
         exchange.request.log::<ProxyUwsgi>(Level::Error, TooLarge::LOG_NUMBER, text);
         return Err(TooLarge::STATUS);

@@ -9,7 +9,7 @@ use server::module::Module;
 use server::tunnel::Tunnel;
 
 use super::ProxyWstunnel;
-use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options, Place};
+use crate::proxy::mod_proxy::backend::{Backend, FailedTells, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Framing;
 use crate::proxy::mod_proxy::scheme::Exchange;
@@ -41,7 +41,7 @@ pub(super) async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16>
     request_head::write(exchange, &shape, &mut head)
         .map_err(|why| fault::answer(exchange.request, 400, why.to_string()))?;
     if backend.stream.write_all(&head, exchange.timeout()).await.is_err() {
-        let place = Place::of(exchange.worker);
+        let place = exchange.shown_place();
         let text = format_args!("pass request body failed to {place}");
         exchange.request.log::<Proxy>(Level::Error, 1084, text);
         return Err(502);
