@@ -313,17 +313,22 @@ async fn open(
             exchange.log_of_server(Level::Error, 2454, Some(errno), text);
         }
         None => {
-            let host = String::from_utf8_lossy(&place.host);
-            // They are known by now, and the last one was tried last.
-            let found = ADDRESSES.look_up(&host, parameters.address_ttl).await.ok();
-            let address = found.and_then(|found| found.last().copied());
-            let address = address.map(|address| SocketAddr::new(address, place.port).to_string());
-            let address = address.unwrap_or_else(|| place.to_string());
+            let address = last_address(worker, &place).await;
             let text = format_args!("{scheme}: attempt to connect to {address} ({place}) failed");
             exchange.log_of_server(Level::Error, 957, Some(errno), text);
         }
     }
     Err(fault::unconnected(exchange, options, &place.host))
+}
+
+/// The address to which the last attempt for a place has failed, as a text: addresses are known by
+/// then.
+pub async fn last_address(worker: &Worker, place: &Place<'_>) -> String {
+    let host = String::from_utf8_lossy(&place.host);
+    let found = ADDRESSES.look_up(&host, worker.parameters.address_ttl).await.ok();
+    let address = found.and_then(|found| found.last().copied());
+    let address = address.map(|address| SocketAddr::new(address, place.port).to_string());
+    address.unwrap_or_else(|| place.to_string())
 }
 
 /// How a connection of the exchange is opened.

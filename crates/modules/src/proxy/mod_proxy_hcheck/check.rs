@@ -46,7 +46,9 @@ pub(super) enum Failed {
     Handshake(ServerName<'static>, TlsError),
     /// The condition can't be evaluated.
     Condition(String),
-    /// It can't be reached, or its response can't be read.
+    /// It can't be reached.
+    Unreachable(io::Error),
+    /// Its response can't be read.
     Io(io::Error),
 }
 
@@ -63,7 +65,8 @@ impl Check<'_> {
         if needs_tls && self.tls.is_none() {
             return Err(Failed::Tls);
         }
-        let mut stream = backend::connect_to(self.worker, self.timeout).await?;
+        let stream = backend::connect_to(self.worker, self.timeout).await;
+        let mut stream = stream.map_err(Failed::Unreachable)?;
         if let Some(config) = self.tls.clone().filter(|_| needs_tls) {
             stream = self.secured(stream, config).await?;
         }

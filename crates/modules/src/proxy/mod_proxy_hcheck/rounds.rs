@@ -3,11 +3,13 @@
 //! Source: `hc_watchdog_callback`.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rt::Handle;
+use rustix::io::Errno;
 use server::engine::Engine;
 use server::errorlog::Verbatim;
 use server::host::{Host, Server};
@@ -17,7 +19,7 @@ use server::module::Module;
 use super::check::{Check, Failed};
 use super::verdict::{self, Change};
 use super::{ProxyHcheck, Settings};
-use crate::proxy::mod_proxy::backend::Place;
+use crate::proxy::mod_proxy::backend::{self, Place};
 use crate::proxy::mod_proxy::checks::Method;
 use crate::proxy::mod_proxy::status::Status;
 use crate::proxy::mod_proxy::workers::Worker;
@@ -158,6 +160,10 @@ async fn check(
             log(Level::Info, 3301, format_args!("{text}: {why}"));
             false
         }
+        Err(Failed::Unreachable(error)) => {
+            tell_unreachable((&server, &host), &worker, method, &error).await;
+            false
+        }
         Err(Failed::Io(error)) => {
             log(Level::Debug, 3300, format_args!("Health check of {name} failed: {error}"));
             false
@@ -174,5 +180,28 @@ async fn check(
             log(Level::Info, 3303, format_args!("Threaded Health check DISABLING {name}"));
         }
         None => {}
+    }
+}
+
+/// Logs that there is no connection for a check.
+async fn tell_unreachable(
+    (server, host): (&Server, &Host),
+    worker: &Worker,
+    method: Method,
+    error: &io::Error,
+) {
+    let (scheme, place) = (protocol(method), Place::of(worker));
+    let errno = Errno::from_io_error(error).unwrap_or(Errno::TIMEDOUT);
+    let address = backend::last_address(worker, &place).await;
+    let text = format_args!("{scheme}: attempt to connect to {address} ({place}) failed");
+    server.log_host_error(host, Proxy::FILE, Level::Error, 957, Some(errno), text);
+}
+
+/// What messages about connections call the protocol of a check.
+fn protocol(method: Method) -> &'static str {
+    match method {
+        Method::Tcp => "HCTCP",
+        Method::Cping => "HCCPING",
+        _ => "HCOH",
     }
 }
