@@ -16,9 +16,11 @@ const PACKET_UNIT_BYTES: usize = 1024;
 /// The note with the route of a session.
 const ROUTE: &[u8] = b"session-route";
 
-/// The largest packet in either direction (`ProxyIOBufferSize`).
+/// The largest packet in either direction (`iobuffersize`, ProxyIOBufferSize).
 pub(super) fn packet_bytes(exchange: &Exchange<'_>) -> usize {
-    let configured = exchange.bound.server.io_buffer.get().copied().unwrap_or(PACKET_BYTES);
+    let of_host = || exchange.bound.server.io_buffer.get().copied();
+    let of_worker = exchange.worker.parameters.io_buffer;
+    let configured = of_worker.or_else(of_host).unwrap_or(PACKET_BYTES);
     configured.clamp(PACKET_BYTES, PACKET_BYTES_MAX).next_multiple_of(PACKET_UNIT_BYTES)
 }
 
