@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
         },
         dialect: if choice >> 1 & 3 == 3 { Dialect::Uwsgi } else { Dialect::Http },
         upgrade: (choice & 8 != 0).then_some(b"websocket"),
-        is_forward: choice & 16 != 0,
+        is_of_proxy: choice & 16 != 0,
         line_bytes: if choice & 32 != 0 { 60 } else { defaults.line_bytes },
         head_bytes: if choice & 64 != 0 { 200 } else { defaults.head_bytes },
         fields: if choice & 32 != 0 { 4 } else { defaults.fields },

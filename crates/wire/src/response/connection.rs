@@ -26,7 +26,8 @@ pub fn connection_tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Drops the fields that end at this hop. Returns whether the backend closes the connection.
-pub(super) fn clear(head: &mut ResponseHead, buf: &[u8], is_forward: bool) -> bool {
+pub(super) fn clear(head: &mut ResponseHead, buf: &[u8], is_of_proxy: bool) -> bool {
+    let keeps_challenge = is_of_proxy && head.status == 407;
     let mut closes = false;
     if head.has(FieldName::Connection) {
         for at in 0..head.fields.len() {
@@ -48,7 +49,7 @@ pub(super) fn clear(head: &mut ResponseHead, buf: &[u8], is_forward: bool) -> bo
             | FieldName::Trailer
             | FieldName::TransferEncoding
             | FieldName::Upgrade => false,
-            FieldName::ProxyAuthenticate => is_forward,
+            FieldName::ProxyAuthenticate => keeps_challenge,
             _ => true,
         };
     }

@@ -88,8 +88,8 @@ pub struct ResponseRules<'a> {
     pub strict: bool,
     /// The protocol that the request asked to switch to, for 101.
     pub upgrade: Option<&'a [u8]>,
-    /// Forward proxies keep `Proxy-Authenticate`.
-    pub is_forward: bool,
+    /// The response is one of a proxy, which may ask the client for credentials by a 407.
+    pub is_of_proxy: bool,
 }
 
 impl Default for ResponseRules<'_> {
@@ -102,7 +102,7 @@ impl Default for ResponseRules<'_> {
             bad_header: BadHeader::IsError,
             strict: false,
             upgrade: None,
-            is_forward: false,
+            is_of_proxy: false,
         }
     }
 }

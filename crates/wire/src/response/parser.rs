@@ -294,7 +294,7 @@ impl ResponseParser {
             connection::check_upgrade(head, buf, rules.upgrade)?;
             head.closes = true;
         }
-        head.closes |= connection::clear(head, buf, rules.is_forward);
+        head.closes |= connection::clear(head, buf, rules.is_of_proxy);
         head.closes |= head.minor == 0 || self.closes;
         if !is_info(head.status) || head.status == 101 {
             return Ok(ResponseProgress::Done { consumed });

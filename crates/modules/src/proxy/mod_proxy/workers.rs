@@ -169,8 +169,8 @@ impl Workers {
     }
 }
 
-/// The URL of a balancer without its path, in lower case; `None` if it is none. As in Apache, members
-/// may be added to one with any scheme, but requests only reach `balancer:`.
+/// The URL of a balancer without its path, in lower case; `None` if it is none. As in Apache,
+/// members may be added to one with any scheme, but requests only reach `balancer:`.
 pub(super) fn balancer_name(url: &[u8]) -> Option<Vec<u8>> {
     let colon = url.iter().position(|byte| *byte == b':')?;
     let (scheme, rest) = url.split_at(colon);

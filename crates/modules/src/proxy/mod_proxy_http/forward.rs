@@ -25,6 +25,7 @@ use crate::proxy::mod_proxy::failover;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, SendError, Wishes};
 use crate::proxy::mod_proxy::relay::Source;
 use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::tls::is_tls;
 use crate::proxy::mod_proxy::{BadHeader, fault};
 
 /// Bytes of a head that are read at once.
@@ -369,6 +370,13 @@ fn count_status_line(exchange: &Exchange<'_>, input: &[u8]) {
     }
 }
 
+/// Whether a remote proxy responds to the client of a forward proxy. What comes through a tunnel is
+/// the response of the server itself.
+fn is_of_proxy(exchange: &Exchange<'_>) -> bool {
+    let is_forward = exchange.request.resource.proxied == Proxied::Forward;
+    exchange.remote.is_some() && is_forward && !is_tls(exchange.url)
+}
+
 fn rules<'s>(exchange: &Exchange<'_>, shape: &'s Shape) -> ResponseRules<'s> {
     let default = ResponseRules::default();
     ResponseRules {
@@ -378,7 +386,7 @@ fn rules<'s>(exchange: &Exchange<'_>, shape: &'s Shape) -> ResponseRules<'s> {
             BadHeader::Ignore => wire::response::BadHeader::Ignore,
             BadHeader::StartBody => wire::response::BadHeader::StartBody,
         },
-        is_forward: exchange.request.resource.proxied == Proxied::Forward,
+        is_of_proxy: is_of_proxy(exchange),
         upgrade: shape.upgrade.as_deref(),
         ..default
     }
