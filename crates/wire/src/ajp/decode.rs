@@ -108,10 +108,8 @@ impl PacketDecoder {
 
     /// The connection has ended; `left` are the bytes that were not consumed.
     pub fn end_of_input(&self, left: &[u8]) -> AjpFault {
-        match left.first_chunk::<HEADER_BYTES>() {
-            Some([_, _, high, low]) => {
-                AjpFault::Incomplete { len: usize::from(u16::from_be_bytes([*high, *low])) }
-            }
+        match left.get(..HEADER_BYTES) {
+            Some(_) => AjpFault::Incomplete,
             None => AjpFault::NoHeader,
         }
     }

@@ -19,10 +19,7 @@ pub enum AjpFault {
     /// The connection ended before a packet, or within its header.
     NoHeader,
     /// The connection ended within a packet.
-    Incomplete {
-        /// The length of its content.
-        len: usize,
-    },
+    Incomplete,
     /// Neither `AB` nor 0x1234.
     Signature(u8, u8),
     /// The packet is longer than it may be.
@@ -102,7 +99,7 @@ impl AjpFault {
         matches!(
             self,
             AjpFault::NoHeader
-                | AjpFault::Incomplete { .. }
+                | AjpFault::Incomplete
                 | AjpFault::Signature(..)
                 | AjpFault::TooBig { .. }
                 | AjpFault::Empty
@@ -116,9 +113,10 @@ impl AjpFault {
             AjpFault::NoHeader => {
                 vec![of_server(1030, "ajp_ilink_receive() can't receive header")]
             }
-            AjpFault::Incomplete { len } => {
+            AjpFault::Incomplete => {
+                // Apache shows the length of the header.
                 let what = "ajp_ilink_receive() error while receiving message body of length";
-                vec![of_server(1032, format!("{what} {len}"))]
+                vec![of_server(1032, format!("{what} {HEADER_BYTES}"))]
             }
             AjpFault::Signature(first, second) => {
                 let what = "ajp_msg_check_header() got bad signature";
@@ -139,7 +137,7 @@ impl AjpFault {
         let number = |cut| overflow("ajp_msg_get_uint16", cut);
         match self {
             AjpFault::NoHeader
-            | AjpFault::Incomplete { .. }
+            | AjpFault::Incomplete
             | AjpFault::Signature(..)
             | AjpFault::TooBig { .. } => {
                 let mut lines = self.received_lines();
@@ -160,6 +158,10 @@ impl AjpFault {
             }
             AjpFault::Code(code) => {
                 vec![of_request(984, format!("ajp_unmarshal_response: No such sc ({code:08x})"))]
+            }
+            // It may be a code.
+            AjpFault::Name(NoText { cut, has_length: false }) => {
+                vec![overflow("ajp_msg_peek_uint16", cut)]
             }
             AjpFault::Name(no) => no.lines(985, "ajp_unmarshal_response: Null header name"),
             AjpFault::Value(no) => no.lines(986, "ajp_unmarshal_response: Null header value"),

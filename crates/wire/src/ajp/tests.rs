@@ -104,7 +104,7 @@ fn faults_have_apaches_numbers() {
     };
     let failed = "AH00992: ajp_read_header: ajp_ilink_receive failed";
     assert_eq!(lines(b"AB\0"), ["AH01030: ajp_ilink_receive() can't receive header", failed]);
-    let length = "AH01032: ajp_ilink_receive() error while receiving message body of length 5";
+    let length = "AH01032: ajp_ilink_receive() error while receiving message body of length 4";
     assert_eq!(lines(b"AB\0\x05\x05"), [length, failed]);
     let signature = "AH01080: ajp_msg_check_header() got bad signature 5858";
     let bad = "AH01031: ajp_ilink_receive() received bad header";
