@@ -50,9 +50,11 @@ impl OutputFilter for RangeFilter {
         let Some(length) = body.length().filter(|_| !matches!(body, Body::Stream(_))) else {
             return body;
         };
-        // Without a length, the end of another server's response does not come with the rest.
+        // Without a length, the end of another server's response does not come with the rest,
+        // unless a filter has waited for it.
         let is_open = request.resource.proxied != Proxied::No
-            && !request.response.headers_out.contains(b"Content-Length");
+            && !request.response.headers_out.contains(b"Content-Length")
+            && !request.is_gathered();
         if request.response.status != 200
             || request.response.chunked
             || !request.allows_ranges()

@@ -211,6 +211,12 @@ impl Request {
     /// Notes that a filter has gathered all of the body, so that its end comes with it.
     pub fn allow_ranges(&mut self) {
         self.forget::<NoRanges>();
+        self.keep(Gathered);
+    }
+
+    /// Whether a filter has gathered all of the body.
+    pub fn is_gathered(&self) -> bool {
+        self.kept::<Gathered>().is_some()
     }
 
     /// Whether ranges are cut of the response.
@@ -228,6 +234,9 @@ impl Request {
 
 /// See [`Request::refuse_ranges`].
 struct NoRanges;
+
+/// See [`Request::is_gathered`].
+struct Gathered;
 
 #[cfg(test)]
 mod tests {

@@ -47,6 +47,9 @@ impl OutputFilter for Sniff {
         }
         request.response.unset_length();
         request.keep(found);
+        if matches!(rest, Body::Empty) {
+            request.allow_ranges();
+        }
         let text = Bytes::from(text);
         let body = match convert {
             None if matches!(rest, Body::Empty) => Body::Bytes(text),
