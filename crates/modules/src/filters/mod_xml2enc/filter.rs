@@ -7,7 +7,7 @@ use server::body::Body;
 use server::errorlog::Verbatim;
 use server::filter::OutputFilter;
 use server::log::Level;
-use server::request::Request;
+use server::request::{Proxied, Request};
 
 use super::Xml2enc;
 use super::charset::{Charset, Decoder, Encoder};
@@ -47,9 +47,12 @@ impl OutputFilter for Sniff {
         }
         request.response.unset_length();
         request.keep(found);
-        if matches!(rest, Body::Empty) {
+        let is_whole = matches!(rest, Body::Empty);
+        if is_whole {
             request.allow_ranges();
         }
+        // As in Apache, the end of another server's response does not come with its beginning.
+        let is_open = !is_whole && request.resource.proxied != Proxied::No;
         let text = Bytes::from(text);
         let body = match convert {
             None if matches!(rest, Body::Empty) => Body::Bytes(text),
@@ -60,7 +63,10 @@ impl OutputFilter for Sniff {
                 body_of(decode, text, rest, Vec::new())
             }
         };
-        request.response.chunked &= body.length().is_none();
+        match is_open {
+            true => request.response.chunked = true,
+            false => request.response.chunked &= body.length().is_none(),
+        }
         body
     }
 }
