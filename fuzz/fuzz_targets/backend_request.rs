@@ -39,6 +39,7 @@ fuzz_target!(|input: &[u8]| {
             _ => RequestConnection::Upgrade(protocol),
         },
         expects_continue: choice & 32 != 0,
+        credentials: None,
         drops_authorization: choice & 64 != 0,
         drops_conditions: choice & 128 != 0,
     };

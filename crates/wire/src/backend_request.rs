@@ -70,7 +70,10 @@ pub struct BackendRequest<'a> {
     pub connection: RequestConnection<'a>,
     /// `Expect: 100-Continue`. The client's stands for it; without this, the client's ends here.
     pub expects_continue: bool,
-    /// Leave out `Proxy-Authorization`: the user has authenticated here (not `Proxy-Chain-Auth`).
+    /// What is added to `Proxy-Authorization`, for a remote proxy.
+    pub credentials: Option<&'a [u8]>,
+    /// Leave out the client's `Proxy-Authorization`: the user has authenticated here (not
+    /// `Proxy-Chain-Auth`).
     pub drops_authorization: bool,
     /// Leave out `If-…`: a subrequest.
     pub drops_conditions: bool,
@@ -167,7 +170,7 @@ impl BackendRequest<'_> {
     }
 
     /// The fields that are joined to the client's.
-    fn added(&self) -> [(&'static [u8], Option<&[u8]>); 5] {
+    fn added(&self) -> [(&'static [u8], Option<&[u8]>); 6] {
         let forwarded = self.forwarded.as_ref();
         [
             (b"Via", self.via),
@@ -175,6 +178,7 @@ impl BackendRequest<'_> {
             (b"X-Forwarded-For", forwarded.map(|forwarded| forwarded.client)),
             (b"X-Forwarded-Host", forwarded.and_then(|forwarded| forwarded.host)),
             (b"X-Forwarded-Server", forwarded.map(|forwarded| forwarded.server)),
+            (b"Proxy-Authorization", self.credentials),
         ]
     }
 
@@ -227,7 +231,7 @@ impl BackendRequest<'_> {
 
 /// Whether a name has the length of one of [`BackendRequest::added`].
 const fn is_added(name: &[u8]) -> bool {
-    matches!(name.len(), 3 | 6 | 15 | 16 | 18)
+    matches!(name.len(), 3 | 6 | 15 | 16 | 18 | 19)
 }
 
 /// Whether two names are the same, ignoring case. Few begin with the same letter.

@@ -15,6 +15,7 @@ const REQUEST: BackendRequest<'_> = BackendRequest {
     framing: RequestFraming::None,
     connection: RequestConnection::KeepAlive,
     expects_continue: false,
+    credentials: None,
     drops_authorization: false,
     drops_conditions: false,
 };
@@ -35,6 +36,20 @@ fn written(request: &BackendRequest<'_>, fields: &[(&str, &str)]) -> String {
 
 const ADDED: &str = "Via: 1.1 srv.example:8\r\nX-Forwarded-For: 127.0.0.1\r\n\
     X-Forwarded-Host: h:8\r\nX-Forwarded-Server: srv.example\r\n";
+
+// What a remote proxy of Apache 2.4.71 received.
+#[test]
+fn credentials_of_a_remote_proxy_follow_via() {
+    let begin = "GET /b/a HTTP/1.1\r\nHost: 127.0.0.1:81\r\n";
+    let (own, end) = ("Proxy-Authorization: Basic b3du\r\n", "Connection: Keep-Alive\r\n\r\n");
+    let request = BackendRequest { credentials: Some(b"Basic b3du"), ..REQUEST };
+    assert_eq!(written(&request, &[]), format!("{begin}{ADDED}{own}{end}"));
+    let fields = [("Proxy-Authorization", "Basic eA=="), ("X-A", "1")];
+    let both = "Proxy-Authorization: Basic eA==, Basic b3du\r\nX-A: 1\r\n";
+    assert_eq!(written(&request, &fields), format!("{begin}{both}{ADDED}{end}"));
+    let request = BackendRequest { drops_authorization: true, ..request };
+    assert_eq!(written(&request, &fields), format!("{begin}X-A: 1\r\n{ADDED}{own}{end}"));
+}
 
 // Each is what a backend of Apache 2.4.71 received.
 #[test]

@@ -63,7 +63,7 @@ pub(in crate::proxy) fn write(
         host: client_host,
         server: request.host.name(),
     });
-    let mut head = BackendRequest {
+    let head = BackendRequest {
         method: &request.head.method_name,
         target: if target.is_empty() { b"/" } else { target },
         is_http10: shape.is_http10,
@@ -81,25 +81,17 @@ pub(in crate::proxy) fn write(
             (None, false) => RequestConnection::Close,
         },
         expects_continue: shape.expects_continue,
+        credentials: asked_proxy.and_then(|remote| remote.credentials.as_deref()),
         drops_authorization: request.user.is_some() && !request.env.contains(b"Proxy-Chain-Auth"),
         drops_conditions: request.main.is_some(),
     };
     let via = exchange.bound.server.via.or(Via::Off);
     let blocks_via = via == Via::Block && fields.contains(b"Via");
-    let credentials = asked_proxy.and_then(|remote| remote.credentials.as_deref());
-    if !blocks_via && credentials.is_none() {
+    if !blocks_via {
         return head.write(out, fields);
     }
     let mut fields = fields.clone();
-    if blocks_via {
-        fields.unset(b"Via");
-    }
-    if let Some(credentials) = credentials {
-        if std::mem::take(&mut head.drops_authorization) {
-            fields.unset(b"Proxy-Authorization");
-        }
-        fields.merge(b"Proxy-Authorization", credentials);
-    }
+    fields.unset(b"Via");
     head.write(out, &fields)
 }
 
