@@ -197,7 +197,7 @@ impl ClientVerifier {
             Verdict::Absent => self.mode != Mode::Require,
             Verdict::Trusted(_) => true,
             Verdict::Failed(reason) => match self.mode {
-                Mode::OptionalNoCa => reason.is_about_issuer(),
+                Mode::OptionalNoCa => self.chain.may_overlook(*reason),
                 Mode::OfSections => true,
                 _ => false,
             },

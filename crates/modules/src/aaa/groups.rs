@@ -40,6 +40,9 @@ pub(super) trait KnowsGroups: Module {
     /// The same for the group of the file, and the line.
     const NOT_OF_FILE: (u32, &'static str);
 
+    /// The level of the lines about users who are refused.
+    const REFUSED: Level;
+
     /// Whether that line is logged for a file without a group, too.
     const LOGS_WITHOUT_GROUP: bool;
 
@@ -136,10 +139,10 @@ impl<M: KnowsGroups> Requirement for OfFile<M> {
 }
 
 /// Logs why a user is refused.
-pub(super) fn refused<M: Module>(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
+pub(super) fn refused<M: KnowsGroups>(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
     let user = Verbatim::new(request.user.as_deref().unwrap_or_default());
     let uri = Verbatim::new(&request.resource.uri);
     let message =
         format_args!("Authorization of user {user} to access {uri} failed, reason: {reason}");
-    request.log::<M>(Level::Error, number, message);
+    request.log::<M>(M::REFUSED, number, message);
 }

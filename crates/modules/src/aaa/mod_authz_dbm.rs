@@ -78,6 +78,7 @@ impl KnowsGroups for AuthzDbm {
     const NOT_AMONG: u32 = 1801;
     const NOT_OF_FILE: (u32, &'static str) =
         (1805, "user is not part of the 'require'ed group(s).");
+    const REFUSED: Level = Level::Error;
     const LOGS_WITHOUT_GROUP: bool = true;
     const UNQUOTES: bool = false;
 

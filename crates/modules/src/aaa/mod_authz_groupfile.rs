@@ -64,6 +64,7 @@ impl KnowsGroups for AuthzGroupfile {
     const NOT_AMONG: u32 = 1667;
     const NOT_OF_FILE: (u32, &'static str) =
         (1671, "user is not part of the 'require'ed file group.");
+    const REFUSED: Level = Level::Debug;
     const LOGS_WITHOUT_GROUP: bool = false;
     const UNQUOTES: bool = true;
 

@@ -110,14 +110,14 @@ impl Requirement for Host {
     fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
         Box::pin(async move {
             let Some(name) = hostname::verified(request).await.map(<[u8]>::to_vec) else {
-                self.refused(request, "unable to get the remote host name");
+                self.refused(request, Level::Error, "unable to get the remote host name");
                 return Authz::Denied;
             };
             match self.names.value(request) {
                 Ok(names) if words(&names).any(|domain| is_in_domain(&name, &domain)) => {
                     return Authz::Granted;
                 }
-                Ok(_) => self.refused(request, "hostname mismatch"),
+                Ok(_) => self.refused(request, Level::Debug, "hostname mismatch"),
                 Err(why) => {
                     let message = format_args!(
                         "authz_host authorize: require host: Can't evaluate require expression: \
@@ -132,10 +132,10 @@ impl Requirement for Host {
 }
 
 impl Host {
-    fn refused(&self, request: &Request, reason: &str) {
+    fn refused(&self, request: &Request, level: Level, reason: &str) {
         let (line, uri) = (Verbatim::new(&self.line), Verbatim::new(&request.resource.uri));
         let message = format_args!("access check of '{line}' to {uri} failed, reason: {reason}");
-        request.log::<AuthzHost>(Level::Debug, 1753, message);
+        request.log::<AuthzHost>(level, 1753, message);
     }
 }
 

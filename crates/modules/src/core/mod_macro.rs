@@ -33,5 +33,19 @@ impl Module for Macro {
         .standing(Places::ALL, Override::ALL),
         Row::<Macro>::new("UndefMacro", Takes::Raw(|_, _| Ok(())), "name", "Forgets a macro.")
             .standing(Places::ALL, Override::ALL),
+        Row::<Macro>::new(
+            "MacroIgnoreBadNesting",
+            Takes::Raw(|_, _| Ok(())),
+            "",
+            "Accepts sections in macros that begin or end elsewhere, without a warning.",
+        )
+        .standing(Places::ALL, Override::ALL),
+        Row::<Macro>::new(
+            "MacroIgnoreEmptyArgs",
+            Takes::Raw(|_, _| Ok(())),
+            "",
+            "Accepts empty values of parameters, without a warning.",
+        )
+        .standing(Places::ALL, Override::ALL),
     ];
 }

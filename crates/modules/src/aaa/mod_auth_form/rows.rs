@@ -133,6 +133,7 @@ pub(super) const ROWS: &[Row<AuthForm>] = &[
         "size",
         "Limits the bytes of a form's names and values, as they are after decoding.",
     )
+    .standing(Places::DIRECTORY, Override::NONE)
     .default("8192"),
     row(
         "AuthFormUsername",

@@ -94,7 +94,7 @@ const fn script_timeout<M: Kind>(
         "time[s|ms]",
         "The amount of time to wait between successful reads from the CGI script, in seconds.",
     )
-    .standing(Places::ALL, Override::ALL)
+    .standing(Places::NOT_HTACCESS, Override::NONE)
     .default("Timeout")
 }
 

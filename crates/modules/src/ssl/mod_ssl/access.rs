@@ -102,7 +102,10 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
 /// made from a certificate comes later.
 fn set_user(request: &mut Request, variable: &str) {
     match variables::lookup(request, variable).filter(|user| !user.is_empty()) {
-        Some(user) => request.user = Some(user),
+        Some(user) => {
+            request.user = Some(user);
+            request.auth_type = Some("ClientCert".into());
+        }
         None => request.log::<Ssl>(
             Level::Warn,
             2227,
