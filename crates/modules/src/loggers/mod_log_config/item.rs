@@ -325,11 +325,12 @@ fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<Cow<'r, [u8]>> {
 fn cookie(headers: &Table, name: &[u8]) -> Option<Vec<u8>> {
     let of_line = |line: &[u8]| {
         line.split(|byte| *byte == b';').find_map(|pair| {
-            let pair = pair.trim_ascii();
             let equals = pair.iter().position(|byte| *byte == b'=')?;
             let (key, value) = pair.split_at(equals);
-            let is_it = key.trim_ascii_end().eq_ignore_ascii_case(name);
-            is_it.then(|| value.get(1..).unwrap_or_default().trim_ascii().to_vec())
+            // One without a value is none; blanks are an empty value.
+            let value = value.get(1..).filter(|value| !value.is_empty())?;
+            let is_it = key.trim_ascii().eq_ignore_ascii_case(name);
+            is_it.then(|| value.trim_ascii().to_vec())
         })
     };
     headers.get_all(b"Cookie").find_map(of_line)

@@ -102,7 +102,9 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> 
     }
     matching::settle(request, move |request| {
         if let Some(found) = find_redirect(alias.dir, &alias.server.redirects, request)? {
-            return Ok(Verdict::Status(answer(alias.dir, request, found, 673)));
+            let status = answer(alias.dir, request, found, 673);
+            // Apache takes the path of the URL for that of a file then, which mostly is not there.
+            return Ok(Verdict::Status(if status == NO_STATUS { 404 } else { status }));
         }
         let Some(file) = find_file(alias, request)? else { return Ok(Verdict::Declined) };
         request.resource.canonical_filename.clone_from(&file);
@@ -115,11 +117,15 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> 
 fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> {
     matching::settle(request, move |request| {
         let found = find_redirect(alias.dir, &alias.dir.redirects, request)?;
-        Ok(found.map_or(Verdict::Declined, |found| {
-            Verdict::Status(answer(alias.dir, request, found, 675))
-        }))
+        Ok(match found.map(|found| answer(alias.dir, request, found, 675)) {
+            None | Some(NO_STATUS) => Verdict::Declined,
+            Some(status) => Verdict::Status(status),
+        })
     })
 }
+
+/// The status of a redirect that is none (`Redirect 0`).
+const NO_STATUS: u16 = 0;
 
 /// A redirect that applies: its status and target, which is empty for a status without one.
 type Found = (u16, Vec<u8>);
