@@ -61,6 +61,16 @@ pub enum TlsError {
     Io(#[from] io::Error),
 }
 
+impl TlsError {
+    /// Why the peer's certificate is not trusted, if that is the reason.
+    pub fn distrust(&self) -> Option<String> {
+        match self {
+            TlsError::Handshake(rustls::Error::InvalidCertificate(why)) => Some(why.to_string()),
+            _ => None,
+        }
+    }
+}
+
 /// Performs the server side of a TLS handshake on a plain connection.
 ///
 /// `choose` is called once, with the ClientHello; its result applies to the whole connection. The

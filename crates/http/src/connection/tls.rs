@@ -49,7 +49,7 @@ pub(super) async fn handshake(
                     Some(Connection::new(engine, stream, ConnectionInfo { tls, ..info }))
                 }
                 Err(why) => {
-                    say(&server, &info, 2039, &format!("Certificate Verification: {why}"));
+                    say(&server, &info, DISTRUST, &format!("Certificate Verification: {why}"));
                     stream.linger().await;
                     None
                 }
@@ -61,14 +61,21 @@ pub(super) async fn handshake(
             None
         }
         Err(error) => {
-            say(&server, &info, 2008, &format!("SSL library error in handshake: {error}"));
+            if let Some(why) = error.distrust() {
+                say(&server, &info, DISTRUST, &format!("Certificate Verification: Error: {why}"));
+            }
+            let text = format!("SSL library error in handshake: {error}");
+            say(&server, &info, (Level::Info, 2008), &text);
             None
         }
     }
 }
 
-fn say(server: &Server, info: &ConnectionInfo, number: u32, what: &str) {
-    server.log_connection(info, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
+/// The level and number of the line about a client's certificate that is not trusted.
+const DISTRUST: (Level, u32) = (Level::Error, 2039);
+
+fn say(server: &Server, info: &ConnectionInfo, (level, number): (Level, u32), what: &str) {
+    server.log_connection(info, "mod_ssl.c", level, number, format_args!("{what}"));
 }
 
 /// The verdict on the client's certificates.

@@ -139,7 +139,11 @@ impl<M: KnowsGroups> Requirement for OfFile<M> {
 }
 
 /// Logs why a user is refused.
-pub(super) fn refused<M: KnowsGroups>(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
+pub(super) fn refused<M: KnowsGroups>(
+    request: &Request,
+    number: u32,
+    reason: std::fmt::Arguments<'_>,
+) {
     let user = Verbatim::new(request.user.as_deref().unwrap_or_default());
     let uri = Verbatim::new(&request.resource.uri);
     let message =

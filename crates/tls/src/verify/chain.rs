@@ -71,8 +71,8 @@ impl Chain {
         Ok(path)
     }
 
-    /// Whether `optional_no_ca` overlooks why there is no path. Where revocation is checked, it does
-    /// not: there is no list of an issuer that is not known, which is not overlooked.
+    /// Whether `optional_no_ca` overlooks why there is no path. Where revocation is checked, it
+    /// does not: there is no list of an issuer that is not known, which is not overlooked.
     pub(crate) fn may_overlook(&self, reason: Reason) -> bool {
         reason.is_about_issuer()
             && (self.check == revocation::Check::None || self.missing_list_is_well)
