@@ -241,8 +241,11 @@ fn put_status_line(response: &Response, is_streamed: bool, out: &mut Vec<u8>) {
             out.push(b' ');
             out.extend_from_slice(wire::status::reason(status).as_bytes());
         }
-        // HTTP/2 has the number alone.
-        None if is_streamed && wire::status::is_valid(status) => {
+        // HTTP/2 has the number alone, whatever it is.
+        None if is_streamed
+            && wire::status::reason(status).is_empty()
+            && wire::status::is_valid(status) =>
+        {
             out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
             out.push(b' ');
         }
