@@ -114,7 +114,7 @@ async fn read_head(
 ) -> Result<(bool, Option<u64>), Broken> {
     loop {
         match next(exchange.request, conversation).await? {
-            Said::Interim(status, fields) => head::take_interim(exchange, status, &fields),
+            Said::Interim(status, fields) => head::take_interim(exchange, status, fields),
             Said::Head(status, fields, has_ended) => {
                 let length = fields.get(b"Content-Length").and_then(wire::chars::decimal);
                 head::put(exchange, status, fields);

@@ -14,12 +14,8 @@ const IGNORED: [&[u8]; 1] = [b"Alt-Svc"];
 /// Puts status and fields into the request's response.
 pub(super) fn put(exchange: &mut Exchange<'_>, status: u16, mut fields: Table) {
     let bound = exchange.bound;
-    for name in IGNORED {
-        fields.unset(name);
-    }
-    link::map(exchange, &mut fields);
+    map(exchange, &mut fields);
     let request = &mut *exchange.request;
-    reverse::map_fields(request, bound, &mut fields);
     let response = &mut request.response;
     response.keeps_origin = true;
     response.status = status;
@@ -34,16 +30,26 @@ pub(super) fn put(exchange: &mut Exchange<'_>, status: u16, mut fields: Table) {
     request.response.headers_out = fields;
 }
 
+/// Takes out what ends here, and maps what names the backend.
+fn map(exchange: &Exchange<'_>, fields: &mut Table) {
+    for name in IGNORED {
+        fields.unset(name);
+    }
+    link::map(exchange, fields);
+    reverse::map_fields(exchange.request, exchange.bound, fields);
+}
+
 /// Forwards an interim response to a client of HTTP/2, and `100 Continue` to one that waits for it.
 /// As in Apache, its fields become those of the response for others.
-pub(super) fn take_interim(exchange: &mut Exchange<'_>, status: u16, fields: &Table) {
-    let request = &mut *exchange.request;
+pub(super) fn take_interim(exchange: &mut Exchange<'_>, status: u16, mut fields: Table) {
     // Reading the body sends it to a client that waits for it.
     if status == 100 {
         return;
     }
+    map(exchange, &mut fields);
+    let request = &mut *exchange.request;
     if request.connection.stream.is_none() {
-        request.response.headers_out.extend(fields);
+        request.response.headers_out.extend(&fields);
         return;
     }
     let line = wire::status::line(status);
