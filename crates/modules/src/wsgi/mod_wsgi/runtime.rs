@@ -15,7 +15,7 @@ use server::request::Request;
 use super::Wsgi;
 use super::counts::{self, Counts, State};
 use super::daemon::DaemonGroup;
-use super::lane::{self, Lane};
+use super::lane::{self, Lane, Slot};
 use super::link::Link;
 use super::offer::Offer;
 
@@ -210,10 +210,7 @@ impl Group {
         loop {
             let queue = match self.queue(line, application).await? {
                 Queue::Slots(lane) => {
-                    if self.is_full(|| lane.waiting()) {
-                        return Err(Unavailable::Full);
-                    }
-                    let sent = lane.send(&request.engine.handle, head);
+                    let sent = self.send_by(&lane, request, head);
                     let (slot, taken) = sent.ok_or(Unavailable::Full)?;
                     return Ok((Link::Slot(Box::new(slot)), taken));
                 }
@@ -247,6 +244,21 @@ impl Group {
                 }
             }
         }
+    }
+
+    /// Puts a request into a slot; `None` if as many requests wait as may. Other loops may do so at
+    /// the same time: a loop that then finds too many takes its own back, and tries again.
+    fn send_by(&self, lane: &Rc<Lane>, request: &Request, head: &[u8]) -> Option<(Slot, usize)> {
+        for _ in 0..ATTEMPTS {
+            if self.is_full(|| lane.waiting()) {
+                return None;
+            }
+            let sent = lane.send(&request.engine.handle, head)?;
+            if !self.limits.waiting.is_some_and(|most| lane.waiting() > most) {
+                return Some(sent);
+            }
+        }
+        None
     }
 
     /// Whether as many requests wait as may.
