@@ -17,7 +17,7 @@ const TUNNELS_SHORT: usize = 3_000;
 /// Tunnels that warm up pools.
 const BEFORE: usize = 100;
 /// Most bytes of memory for each, beside the kernel's for its two sockets.
-const BYTES_EACH_MAX: usize = 5 * 1024;
+const BYTES_EACH_MAX: usize = 4 * 1024;
 /// Other growth of the process in bytes: its pools, and partly used pages.
 const BYTES_BESIDE: usize = 2 * 1024 * 1024;
 /// Every so many tunnels carry bytes in the end.
