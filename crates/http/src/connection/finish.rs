@@ -37,6 +37,6 @@ impl Connection {
         if has_log {
             process::run_all(request, Phase::LogTransaction).await;
         }
-        self.engine.count(request, request.response.status, request.response.bytes_sent);
+        self.engine.count(request);
     }
 }

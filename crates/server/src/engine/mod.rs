@@ -55,6 +55,9 @@ pub struct Engine {
     pub recorder: Option<Rc<Recorder>>,
     /// Whether responses are timed, since they are shown, or counted by virtual host.
     is_timed: bool,
+    /// Whether the bytes of a response are those sent for it, its head included (mod_logio), not
+    /// those of its body.
+    counts_traffic: bool,
     /// Counters by virtual host, if some section shows them.
     hosts: Option<HostCounters>,
     next_connection: Cell<u64>,
@@ -250,6 +253,7 @@ impl Engine {
             handle,
             draining: Cell::new(false),
             connections: Connections::new(&slot),
+            counts_traffic: server.registry.is_active("logio_module"),
             is_timed: server.counts_hosts || is_extended(&server),
             hosts: scoreboard.host_counters(&slot, &server.counted_hosts()),
             slot,
@@ -352,23 +356,29 @@ impl Engine {
         self.slot.set_status(if is_draining { Status::Graceful } else { Status::Ready });
     }
 
-    /// Counts the response to `request` in the scoreboard: its status and the bytes of its body.
+    /// Counts the response to `request` in the scoreboard: its status and its bytes. Source:
+    /// `ap_increment_counts`.
     #[inline]
-    pub fn count(&self, request: &Request, status: u16, bytes: u64) {
+    pub fn count(&self, request: &Request) {
+        let response = &request.response;
+        let bytes = match self.counts_traffic {
+            true => request.traffic.bytes_out,
+            false => response.bytes_sent,
+        };
         if !self.is_timed {
             return self.slot.add_requests(1, bytes, 0);
         }
         // The turn's clock would show 0 for a response within one turn.
         let now_us = self.handle.clock().precise_wall_us();
         let duration_us = now_us.saturating_sub(request.time_us);
-        self.count_timed(request.host.id, status, bytes, duration_us);
+        self.slot.request_end(bytes, duration_us);
+        self.count_host(request.host.id, response.status, response.bytes_sent, duration_us);
         for run in self.server.registry.hooks.answered() {
             run(request);
         }
     }
 
-    fn count_timed(&self, host: u32, status: u16, bytes: u64, duration_us: u64) {
-        self.slot.request_end(bytes, duration_us);
+    fn count_host(&self, host: u32, status: u16, bytes: u64, duration_us: u64) {
         if let Some(hosts) = &self.hosts {
             let host = usize::try_from(host).unwrap_or(usize::MAX);
             hosts.count(host, status, bytes, duration_us);

@@ -232,7 +232,7 @@ impl Exchange {
             let _ = stream.shared.info.names.set(names.clone());
         }
         let engine = &self.connection.engine;
-        engine.count(request, request.response.status, request.response.bytes_sent);
+        engine.count(request);
     }
 }
 

@@ -254,7 +254,7 @@ impl Group {
                 return None;
             }
             let sent = lane.send(&request.engine.handle, head)?;
-            if !self.limits.waiting.is_some_and(|most| lane.waiting() > most) {
+            if self.limits.waiting.is_none_or(|most| lane.waiting() <= most) {
                 return Some(sent);
             }
         }
