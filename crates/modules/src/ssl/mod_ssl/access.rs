@@ -205,7 +205,7 @@ fn check_user<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
         return Step::status(403);
     }
     if own.dir.options.has(Options::FAKE_BASIC_AUTH) && request.user.is_none() {
-        fake(own, request);
+        fake(request);
     }
     Step::DECLINED
 }
@@ -218,17 +218,14 @@ fn faked_user(field: &[u8]) -> Option<Vec<u8>> {
     is_faked.then_some(login.user)
 }
 
-fn fake(own: Bound<'_, Ssl>, request: &mut Request) {
+/// Logs in with the certificate's subject, whatever SSLUserName says, and whatever login was sent.
+fn fake(request: &mut Request) {
     let peer = request.connection.tls.as_deref().and_then(|tls| tls.peer.as_deref());
     let Some(leaf) = peer.and_then(|peer| peer.certificates.first()) else { return };
-    let user = match own.dir.user_name.get() {
-        Some(variable) => variables::lookup(request, variable),
-        None => {
-            let parsed = tls::certs::parse(leaf).ok();
-            parsed.map(|parsed| name::text(parsed.subject(), Style::Legacy))
-        }
+    let Ok(parsed) = tls::certs::parse(leaf) else {
+        return request.set_authorization(b"");
     };
-    let Some(user) = user else { return };
+    let user = name::text(parsed.subject(), Style::Legacy);
     let login = [&user[..], b":", PASSWORD].concat();
     let field = format!("Basic {}", STANDARD.encode(login));
     request.set_authorization(field.as_bytes());
