@@ -52,6 +52,13 @@ pub fn blocks(text: &[u8]) -> Vec<Block> {
     blocks
 }
 
+/// Whether each block that begins ends, and is base64.
+pub fn is_whole(text: &[u8]) -> bool {
+    let lines = text.split(|byte| matches!(byte, b'\n' | b'\r')).map(trim);
+    let begun = lines.filter(|line| marker(line, b"-----BEGIN ").is_some()).count();
+    begun.min(MAX_BLOCKS) == blocks(text).len()
+}
+
 /// The certificates of a file: its PEM blocks, or the whole file if it is DER.
 pub fn certificates(text: &[u8]) -> Vec<CertificateDer<'static>> {
     if is_der(text) {

@@ -39,8 +39,10 @@ impl Locations {
         folder_directive: &'static str,
     ) -> Result<Vec<CertificateDer<'static>>, Finding> {
         let mut found: Vec<CertificateDer<'static>> = Vec::new();
-        for text in self.texts(file_directive, folder_directive, |kind| kind != Some('r'))? {
-            for certificate in pem::certificates(&text) {
+        let texts = self.texts(file_directive, folder_directive, |kind| kind != Some('r'))?;
+        self.check(&texts, file_directive)?;
+        for text in &texts {
+            for certificate in pem::certificates(text) {
                 if !found.contains(&certificate) {
                     found.push(certificate);
                 }
@@ -58,13 +60,23 @@ impl Locations {
     /// The revocation lists.
     ///
     /// # Errors
-    /// A file that can't be read, a folder that can't be listed.
+    /// A file that can't be read or has neither lists nor certificates, a folder that can't be
+    /// listed.
     pub fn revocation_lists(
         &self,
         file_directive: &'static str,
         folder_directive: &'static str,
     ) -> Result<Vec<Vec<u8>>, Finding> {
         let texts = self.texts(file_directive, folder_directive, |kind| kind == Some('r'))?;
+        self.check(&texts, file_directive)?;
+        if let (Some(file), Some(text)) = (&self.file, texts.first())
+            && !pem::is_der(text)
+            && pem::blocks(text).is_empty()
+        {
+            let file = String::from_utf8_lossy(file);
+            let text = format!("there is no revocation list in '{file}'");
+            return Err(Finding::error(file_directive, text));
+        }
         let lists = texts.iter().flat_map(|text| match pem::is_der(text) {
             true => vec![text.clone()],
             false => pem::blocks(text)
@@ -74,6 +86,19 @@ impl Locations {
                 .collect(),
         });
         Ok(lists.collect())
+    }
+
+    /// Checks that all of the file can be decoded: who is trusted, or not any more, must not depend
+    /// on where it was cut off.
+    fn check(&self, texts: &[Vec<u8>], directive: &'static str) -> Result<(), Finding> {
+        match (&self.file, texts.first()) {
+            (Some(file), Some(text)) if !pem::is_der(text) && !pem::is_whole(text) => {
+                let file = String::from_utf8_lossy(file);
+                let text = format!("a block of '{file}' is cut off or not base64");
+                Err(Finding::error(directive, text))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The contents of the files; in the folder, of those whose kind is `wanted`.

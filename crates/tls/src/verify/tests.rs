@@ -205,6 +205,44 @@ fn lists_of_version_1() {
     }
 }
 
+/// OpenSSL loads nothing of such a file, and the server does not start (AH01895, AH01901).
+#[test]
+fn files_that_are_not_whole_are_refused() {
+    let folder = std::env::temp_dir().join(format!("tls-cut-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let root = authority("root", None);
+    let of_list = crate::pem::encode("X509 CRL", &list(&root, &[77], Duration::from_secs(60)));
+    let of_root = crate::pem::encode("CERTIFICATE", &root.der);
+    let file = folder.join("file.pem");
+    let locations = Locations { file: Some(file.to_str().unwrap().into()), folder: None };
+    let lists = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        locations
+            .revocation_lists("SSLCARevocationFile", "SSLCARevocationPath")
+            .map(|all| all.len())
+    };
+    let certificates = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        locations.certificates("SSLCACertificateFile", "SSLCACertificatePath").map(|all| all.len())
+    };
+    assert_eq!(lists(&of_list).unwrap(), 1);
+    assert_eq!(certificates(&of_root).unwrap(), 1);
+    assert!(lists("no list\n").is_err());
+    for whole in [&of_list, &of_root] {
+        let cut = whole.get(..whole.len() / 2).unwrap();
+        let damaged = whole.replacen("-----\nMI", "-----\n??", 1);
+        let unended = whole.replace("-----END", "-----FIN");
+        for broken in [cut, &damaged, &unended] {
+            for text in [broken.to_owned(), format!("{whole}{broken}"), format!("{broken}{whole}")]
+            {
+                assert!(lists(&text).is_err(), "{text}");
+                assert!(certificates(&text).is_err(), "{text}");
+            }
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn a_certificate_of_version_1_is_none_that_rustls_takes() {
     let read = |text: &[u8]| crate::pem::certificates(text).remove(0);
