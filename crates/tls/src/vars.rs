@@ -53,7 +53,10 @@ impl Connection<'_> {
             return self.client(rest, style, now);
         }
         if let Some(rest) = strip(name, "SERVER_") {
-            return certificate_variable(self.server_chain, rest, style, now);
+            // It names a certificate for those who may use it: a client's.
+            let is_name = rest.eq_ignore_ascii_case("CERT_RFC4523_CEA");
+            let chain = self.server_chain;
+            return (!is_name).then(|| certificate_variable(chain, rest, style, now)).flatten();
         }
         self.session(&name.to_ascii_uppercase()).map(String::into_bytes)
     }
@@ -86,8 +89,9 @@ impl Connection<'_> {
         if let Some(der) = self.server_chain.first() {
             variables.push(("SSL_SERVER_CERT".to_owned(), encode(der)));
         }
-        if let Some((leaf, chain)) = self.client_chain.split_first() {
-            variables.push(("SSL_CLIENT_CERT".to_owned(), encode(leaf)));
+        let client = self.client_chain.first().map(encode).unwrap_or_default();
+        variables.push(("SSL_CLIENT_CERT".to_owned(), client));
+        if let Some((_, chain)) = self.client_chain.split_first() {
             for (index, der) in chain.iter().enumerate() {
                 variables.push((format!("SSL_CLIENT_CERT_CHAIN_{index}"), encode(der)));
             }

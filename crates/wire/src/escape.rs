@@ -68,6 +68,14 @@ pub fn log_item(out: &mut Vec<u8>, text: &[u8]) {
     log(out, text, true);
 }
 
+/// Escapes what stands in a line since `start`, as [`log_item`] does.
+pub fn log_item_from(out: &mut Vec<u8>, start: usize) {
+    if out.get(start..).is_some_and(|text| scan::contains(text, is_special_in_log)) {
+        let text = out.split_off(start);
+        log_item(out, &text);
+    }
+}
+
 /// Like [`log_item`] for the error log, where quotes stay as they are (`ap_escape_errorlog_item`).
 pub fn error_log_item(out: &mut Vec<u8>, text: &[u8]) {
     log(out, text, false);

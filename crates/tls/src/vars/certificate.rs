@@ -87,8 +87,8 @@ fn alternative<'a>(
     let names = certificate.subject_alternative_name().ok().flatten();
     let names = names.map(|extension| &extension.value.general_names);
     names.into_iter().flatten().filter_map(move |name| match (kind, name) {
-        ("Email", GeneralName::RFC822Name(mail)) => Some(mail.as_bytes().to_vec()),
-        ("DNS", GeneralName::DNSName(host)) => Some(host.as_bytes().to_vec()),
+        ("Email", GeneralName::RFC822Name(mail)) => Some(name::printed(mail.as_bytes())),
+        ("DNS", GeneralName::DNSName(host)) => Some(name::printed(host.as_bytes())),
         ("OTHER_msUPN", GeneralName::OtherName(oid, value)) if oid.to_id_string() == MS_UPN => {
             other_name(value)
         }
@@ -101,7 +101,8 @@ fn alternative<'a>(
 
 /// The string inside `[0] EXPLICIT`.
 fn other_name(value: &[u8]) -> Option<Vec<u8>> {
-    Some(Reader::new(value).enter(context(0))?.next_element()?.content.to_vec())
+    let element = Reader::new(value).enter(context(0))?.next_element()?;
+    Some(name::printed(element.content))
 }
 
 /// As written by `i2a_ASN1_INTEGER`: two digits per byte.

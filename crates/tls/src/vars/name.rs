@@ -38,8 +38,8 @@ pub fn part(name: &X509Name<'_>, which: &str) -> Option<Vec<u8>> {
         .iter_attributes()
         .filter(|attribute| attribute.attr_type().to_id_string() == *oid)
         .nth(index)?;
-    let value = attribute.attr_value();
-    Some(if raw { value.data.to_vec() } else { utf8(value) })
+    let text = utf8(attribute.attr_value());
+    Some(if raw { printed_raw(&text) } else { printed(&text) })
 }
 
 /// All parts of a name for StdEnvVars: the first of each kind without a number.
@@ -56,9 +56,41 @@ pub fn parts<'a>(
                     0 => format!("{prefix}{label}"),
                     _ => format!("{prefix}{label}_{index}"),
                 };
-                (name, utf8(attribute.attr_value()))
+                (name, printed(&utf8(attribute.attr_value())))
             })
     })
+}
+
+/// The text of a variable: control characters are in hexadecimal, so that they end no line and no
+/// field. Nothing of what is not UTF-8. Source: `asn1_string_convert`.
+pub fn printed(text: &[u8]) -> Vec<u8> {
+    if std::str::from_utf8(text).is_err() {
+        return Vec::new();
+    }
+    let mut printed = Vec::with_capacity(text.len());
+    text.iter().for_each(|byte| print(*byte, &mut printed));
+    printed
+}
+
+/// The same with one byte for each character that has one (`_RAW`).
+fn printed_raw(text: &[u8]) -> Vec<u8> {
+    let mut printed = Vec::with_capacity(text.len());
+    for character in std::str::from_utf8(text).unwrap_or_default().chars() {
+        match (u8::try_from(character), u32::from(character)) {
+            (Ok(byte), _) => print(byte, &mut printed),
+            (Err(_), code @ ..=0xffff) => printed.extend(format!("\\U{code:04X}").into_bytes()),
+            (Err(_), code) => printed.extend(format!("\\W{code:08X}").into_bytes()),
+        }
+    }
+    printed
+}
+
+fn print(byte: u8, out: &mut Vec<u8>) {
+    match byte {
+        0..=0x1f | 0x7f => out.extend(format!("\\{byte:02X}").into_bytes()),
+        b'\\' => out.extend(b"\\\\"),
+        _ => out.push(byte),
+    }
 }
 
 /// A string of any ASN.1 type as UTF-8.

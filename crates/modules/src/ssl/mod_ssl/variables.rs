@@ -7,6 +7,7 @@ use rustls::CipherSuite;
 use server::expr::{Extension, value_of};
 use server::request::Request;
 use tls::vars::{Connection, LIBRARY, Style, certificate, of_log_format};
+use wire::escape;
 
 use super::options::Options;
 use super::{INTERFACE, Ssl, host_by_id, of_host};
@@ -105,13 +106,23 @@ const OF_REQUEST: [Variable; 34] = [
 
 /// `%{name}x`
 pub fn log_variable(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
-    append(request, &String::from_utf8_lossy(name), out)
+    log(request, &String::from_utf8_lossy(name), out)
 }
 
 /// `%{name}c`, the older form.
 pub fn log_older(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
     let name = of_log_format(&String::from_utf8_lossy(name));
-    name.is_some_and(|name| append(request, name, out))
+    name.is_some_and(|name| log(request, name, out))
+}
+
+/// Clients choose what certificates say: it is escaped as their other texts are.
+fn log(request: &Request, name: &str, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    if !append(request, name, out) {
+        return false;
+    }
+    escape::log_item_from(out, start);
+    true
 }
 
 /// The connection's properties, if it uses TLS.
