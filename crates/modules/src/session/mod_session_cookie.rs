@@ -125,8 +125,9 @@ pub(super) fn take_cookie(request: &mut Request, name: &[u8], removes: bool) -> 
     if found.is_ambiguous {
         let name = Verbatim::new(name);
         let uri = Verbatim::new(&request.resource.uri);
-        let message = format_args!("client submitted cookie '{name}' more than once: {uri}");
-        request.log_as("util_cookies.c", Level::Error, 11, message);
+        let message =
+            format_args!("ap_cookie: client submitted cookie '{name}' more than once: {uri}");
+        request.log_as("core.c", Level::Error, 11, message);
         return None;
     }
     if removes {
@@ -200,30 +201,38 @@ impl Found {
     fn of(field: &[u8], name: &[u8]) -> Found {
         let mut found = Found::default();
         let mut others = Vec::new();
-        let (mut separator, mut count) = (&b""[..], 0);
+        let (mut separator, mut count) = (b';', 0);
+        // The attributes that follow a cookie are its own (RFC 2109 section 4.4).
+        let mut hides_attributes = false;
         let parts = |text: &'_ [u8], end: u8| -> Vec<Vec<u8>> {
             let parts = text.split(|byte| *byte == end).filter(|part| !part.is_empty());
             parts.map(<[u8]>::to_vec).collect()
         };
         for list in parts(field, b',') {
             for part in parts(&list, b';') {
-                let value = part.trim_ascii_start().strip_prefix(name);
+                let text = part.trim_ascii_start();
+                let is_attribute = text.starts_with(b"$");
+                let value = text.strip_prefix(name);
                 match value.and_then(|value| value.strip_prefix(b"=")) {
                     Some(value) => {
                         let other = found.value.as_deref().is_some_and(|known| known != value);
                         found.is_ambiguous |= other;
                         found.value = Some(value.to_vec());
+                        hides_attributes = true;
                     }
+                    None if is_attribute && hides_attributes => {}
                     None => {
-                        others.extend_from_slice(separator);
+                        hides_attributes &= is_attribute;
+                        count += usize::from(!is_attribute);
+                        if !others.is_empty() {
+                            others.push(separator);
+                        }
                         others.extend_from_slice(&part);
-                        (separator, count) = (b";", count + 1);
                     }
                 }
+                separator = b';';
             }
-            if count > 0 {
-                separator = b",";
-            }
+            separator = b',';
         }
         found.others = (count > 0).then_some(others);
         found
@@ -240,6 +249,11 @@ mod tests {
         assert_eq!(found("x=1; one=a=b; y=2").value, Some(b"a=b".to_vec()));
         assert_eq!(found("x=1; one=a=b; y=2").others, Some(b"x=1; y=2".to_vec()));
         assert_eq!(found("one=a").others, None);
+        assert_eq!(found("$Version=1; one=a; $Path=/").others, None);
+        assert_eq!(
+            found("x=1; one=a; $Path=/; y=2; $Path=/z").others,
+            Some(b"x=1; y=2; $Path=/z".to_vec())
+        );
         assert_eq!(found("x=1;one=a,y=2").others, Some(b"x=1,y=2".to_vec()));
         assert!(found("one=a; one=b").is_ambiguous && !found("one=a; one=a").is_ambiguous);
         assert_eq!(found("ONE=a; done=b").value, None);
