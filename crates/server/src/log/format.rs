@@ -96,6 +96,11 @@ impl Format {
         self.items.iter().any(|item| item.what == What::Message)
     }
 
+    /// Whether an item has the flag `+`: a line without a value for it is omitted.
+    pub fn has_required(&self) -> bool {
+        self.items.iter().any(|item| item.required)
+    }
+
     /// The default format of messages.
     pub fn standard() -> Format {
         const TEXT: &[u8] = b"[%{u}t] [%-m:%l] [pid %P:tid %T] %7F: %E: [client\\ %a] %M% \

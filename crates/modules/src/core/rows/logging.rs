@@ -56,8 +56,19 @@ fn error_log_format(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
         [] => return Ok(()),
     };
     let parsed = parse_format(&format.text).map_err(|why| Fault::new(why).at(format))?;
-    if kind == FormatKind::Message && !parsed.has_message() {
-        let fault = "main ErrorLogFormat must contain message format string '%M'";
+    let fault = match kind {
+        FormatKind::Message if parsed.has_required() => {
+            Some("The '+' flag cannot be used in the main error log format")
+        }
+        FormatKind::Message if !parsed.has_message() => {
+            Some("main ErrorLogFormat must contain message format string '%M'")
+        }
+        FormatKind::Connection | FormatKind::Request if parsed.has_message() => {
+            Some("%M cannot be used in once-per-request or once-per-connection formats")
+        }
+        _ => None,
+    };
+    if let Some(fault) = fault {
         return Err(Fault::new(fault).at(format));
     }
     cx.server().error_log_formats.add(kind, parsed);
