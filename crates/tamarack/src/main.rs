@@ -59,11 +59,11 @@ fn run(name: &str, arguments: &Arguments) -> i32 {
     {
         copies::execute_for_fast_ones();
     }
+    // Like httpd, go on with standard error if the file can't be opened.
     if let Some(file) = &arguments.startup_log
-        && let Err(text) = startup::log_to(name, file)
+        && let Err(text) = startup::log_to(name, &arguments.server_root(), file)
     {
         eprintln!("{text}");
-        return 1;
     }
     // A server that `-k graceful` started, since none was running, keeps that argument.
     let action = match mpm::is_executed_by_server() {

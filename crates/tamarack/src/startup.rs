@@ -57,11 +57,11 @@ pub fn is_for_the_terminal(line: &str) -> bool {
     GIVEN_UP.iter().any(|number| line.starts_with(number))
 }
 
-/// Redirects standard error to a file (`-E`).
+/// Redirects standard error to a file (`-E`), which may be relative to `root`.
 ///
 /// The error is httpd's line for a file that can't be opened.
-pub fn log_to(name: &str, file: &Path) -> Result<(), String> {
-    let opened = OpenOptions::new().append(true).create(true).open(file);
+pub fn log_to(name: &str, root: &Path, file: &Path) -> Result<(), String> {
+    let opened = OpenOptions::new().append(true).create(true).open(root.join(file));
     opened.and_then(|file| Ok(rustix::stdio::dup2_stderr(&file)?)).map_err(|error| {
         let shown = file.display();
         format!("{}: AH00086: {name}: could not open error log file {shown}.", cause(&error))
