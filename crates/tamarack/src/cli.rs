@@ -41,11 +41,19 @@ pub enum Action {
     Usage,
 }
 
+impl Action {
+    fn is_immediate(&self) -> bool {
+        matches!(self, Self::Version | Self::Modules | Self::Directives | Self::Usage)
+    }
+}
+
 /// The command line.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
     /// The action to perform.
     pub action: Action,
+    /// Whether `-k` was given.
+    pub is_ordered: bool,
     /// `-d`
     pub server_root: Option<PathBuf>,
     /// `-f`
@@ -90,6 +98,10 @@ impl Arguments {
                     letters = &[];
                 } else if FLAGS.contains(letter) {
                     arguments.flag(*letter);
+                    // httpd performs these as it comes to them, and exits.
+                    if arguments.action.is_immediate() {
+                        return Ok(arguments);
+                    }
                 } else {
                     return Err(format!("illegal option -- {}", char::from(*letter)));
                 }
@@ -102,7 +114,7 @@ impl Arguments {
         match letter {
             b'D' => {
                 if DUMPS.iter().any(|dump| dump.as_bytes() == value) {
-                    self.action = Action::Check;
+                    self.check();
                 }
                 self.defines.push(value);
             }
@@ -112,7 +124,7 @@ impl Arguments {
             b'f' => self.file = Some(OsString::from_vec(value).into()),
             b'E' => self.startup_log = Some(OsString::from_vec(value).into()),
             b'e' => self.startup_level = Some(Level::parse(&value).ok_or_else(String::new)?),
-            _ => self.action = order(&value)?,
+            _ => self.order(&value)?,
         }
         Ok(())
     }
@@ -123,7 +135,7 @@ impl Arguments {
             b'V' => self.action = Action::Settings,
             b'l' => self.action = Action::Modules,
             b'L' => self.action = Action::Directives,
-            b't' => self.action = Action::Check,
+            b't' => self.check(),
             b'T' => self.skip_document_root = true,
             b'S' => self.dump(&["DUMP_VHOSTS", "DUMP_RUN_CFG"]),
             b'M' => self.dump(&["DUMP_MODULES"]),
@@ -133,8 +145,26 @@ impl Arguments {
     }
 
     fn dump(&mut self, names: &[&str]) {
-        self.action = Action::Check;
+        self.check();
         self.defines.extend(names.iter().map(|name| name.as_bytes().to_vec()));
+    }
+
+    fn check(&mut self) {
+        if self.action != Action::Settings {
+            self.action = Action::Check;
+        }
+    }
+
+    /// `-k`, which may be given once, and yields to a check or a dump.
+    fn order(&mut self, word: &[u8]) -> Result<(), String> {
+        let ordered = order(word)?;
+        if std::mem::replace(&mut self.is_ordered, true) {
+            return Err(missing(b'k'));
+        }
+        if self.action == Action::Start {
+            self.action = ordered;
+        }
+        Ok(())
     }
 
     /// Whether `-D name` was given.
@@ -228,5 +258,16 @@ mod tests {
         assert_eq!(parse(&["-S"]).unwrap().action, Action::Check);
         assert_eq!(parse(&["-DDUMP_INCLUDES"]).unwrap().action, Action::Check);
         assert_eq!(parse(&["-k", "start"]).unwrap().action, Action::StartOnce);
+    }
+
+    #[test]
+    fn checks_and_dumps_come_before_orders() {
+        for word in ["-t", "-S", "-M", "-DDUMP_RUN_CFG"] {
+            assert_eq!(parse(&[word, "-k", "stop"]).unwrap().action, Action::Check);
+            assert_eq!(parse(&["-k", "start", word]).unwrap().action, Action::Check);
+        }
+        assert_eq!(parse(&["-k", "graceful", "-v", "-t", "-Z"]).unwrap().action, Action::Version);
+        assert_eq!(parse(&["-V", "-t", "-k", "stop"]).unwrap().action, Action::Settings);
+        assert_eq!(parse(&["-k", "stop", "-k", "start"]).unwrap_err(), "illegal option -- k");
     }
 }
