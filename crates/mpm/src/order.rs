@@ -35,6 +35,8 @@ pub enum Sent {
     StartInstead(String),
     /// The signal could not be sent: print the text, exit with 1.
     Failed(String),
+    /// The pid file is corrupt: print the lines as they are, exit with 1.
+    Corrupt(String),
 }
 
 impl ServerOrder {
@@ -76,10 +78,7 @@ pub fn send_to_running(path: &Path, order: ServerOrder) -> Sent {
         Ok(Running::Running(pid)) => pid,
         Ok(Running::NoPidFile) => return idle("httpd (no pid file) not running".to_owned()),
         Ok(Running::Stale(pid)) => return idle(format!("httpd (pid {pid}?) not running")),
-        Err(error) => {
-            let path = path.display();
-            return Sent::Failed(format!("Error retrieving pid file {path}: {error}"));
-        }
+        Err(error) => return Sent::Corrupt(pidfile::unreadable(path, &error)),
     };
     match kill(Pid::from_raw(pid), order.signal()) {
         Ok(()) => Sent::Done(pid),
@@ -88,11 +87,11 @@ pub fn send_to_running(path: &Path, order: ServerOrder) -> Sent {
 }
 
 /// For `-k start`: httpd's text if a server with this pid file is already running; httpd then exits
-/// with 0.
-pub fn already_running(path: &Path) -> Option<String> {
-    match pidfile::state(path) {
-        Ok(Running::Running(pid)) => Some(format!("httpd (pid {pid}) already running")),
-        _ => None,
+/// with 0. The error is its lines for a corrupt pid file.
+pub fn already_running(path: &Path) -> Result<Option<String>, String> {
+    match pidfile::state(path).map_err(|error| pidfile::unreadable(path, &error))? {
+        Running::Running(pid) => Ok(Some(format!("httpd (pid {pid}) already running"))),
+        Running::NoPidFile | Running::Stale(_) => Ok(None),
     }
 }
 
@@ -133,7 +132,12 @@ mod tests {
             send_to_running(&path, ServerOrder::Graceful),
             Sent::StartInstead("httpd not running, trying to start".to_owned())
         );
-        assert_eq!(already_running(&path), None);
+        assert_eq!(already_running(&path), Ok(None));
+        std::fs::write(&path, "abc\n").unwrap();
+        for order in [ServerOrder::Stop, ServerOrder::Graceful] {
+            assert!(matches!(send_to_running(&path, order), Sent::Corrupt(_)), "{order}");
+        }
+        assert!(already_running(&path).is_err());
         assert!(wait_until_stopped(&path, Duration::ZERO));
         std::fs::remove_file(path).unwrap();
     }

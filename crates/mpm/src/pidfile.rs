@@ -18,7 +18,7 @@ const PID_FILE_BYTES_MAX: usize = 64;
 /// The state of a pid file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Running {
-    /// There is no pid file, or it holds no number.
+    /// There is no pid file.
     NoPidFile,
     /// The process is gone, or is not the Tamarack that wrote this file.
     Stale(i32),
@@ -27,25 +27,45 @@ pub enum Running {
 }
 
 /// Reads the pid file at `path` and checks that the process it names holds its lock. Fails if the
-/// file exists but can't be read.
+/// file exists but can't be read, or does not begin with a process's number.
 pub fn state(path: &Path) -> io::Result<Running> {
     let file = match regular::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Running::NoPidFile),
+        Err(_) if path.is_dir() => return Err(nix::errno::Errno::EISDIR.into()),
         Err(error) => return Err(error),
     };
-    let mut text = String::new();
-    match (&file).take(PID_FILE_BYTES_MAX as u64).read_to_string(&mut text) {
-        Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
-        _ => {}
-    }
-    let Some(pid) = text.trim().parse::<i32>().ok().filter(|pid| *pid > 0) else {
-        return Ok(Running::NoPidFile);
-    };
+    let mut text = Vec::new();
+    (&file).take(PID_FILE_BYTES_MAX as u64).read_to_end(&mut text)?;
+    let pid = number(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, CORRUPT))?;
     // A holder in another pid namespace appears as 0; the number in the file is then meaningless
     // here.
     let holder = lock_holder(&file)?;
     Ok(if holder == Some(pid) { Running::Running(pid) } else { Running::Stale(pid) })
+}
+
+/// The number at the beginning of a pid file. Apache also takes 0 and numbers that overflow, and
+/// then sends its signal to its own group, or to every process.
+fn number(text: &[u8]) -> Option<i32> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = std::str::from_utf8(text.get(..digits)?).ok()?;
+    digits.parse().ok().filter(|pid| *pid > 0)
+}
+
+/// httpd's words for a pid file without a number (`APR_EGENERAL`).
+const CORRUPT: &str = "(20014)Internal error (specific information not available)";
+
+/// httpd's lines for a pid file that [`state`] can't take.
+pub fn unreadable(path: &Path, error: &io::Error) -> String {
+    let cause = match error.raw_os_error() {
+        Some(number) => format!("({number}){}", nix::errno::Errno::from_raw(number).desc()),
+        None => error.to_string(),
+    };
+    format!(
+        "{cause}: AH00058: Error retrieving pid file {}\n\
+         AH00059: Remove it before continuing if it is corrupted.",
+        path.display()
+    )
 }
 
 /// The process that holds the file's lock.
@@ -86,8 +106,20 @@ pub enum Written {
 
 impl PidFile {
     /// Writes this process's pid, such that no reader sees an incomplete file.
-    pub fn write(path: &Path) -> io::Result<Written> {
-        let before = state(path)?;
+    ///
+    /// The error is httpd's line.
+    pub fn write(path: &Path) -> Result<Written, String> {
+        let before = state(path).map_err(|error| unreadable(path, &error))?;
+        Self::replace(path, before).map_err(|error| {
+            let path = path.display();
+            format!(
+                "AH00099: could not create {path}: {error}\n\
+                 AH00100: httpd: could not log pid to file {path}"
+            )
+        })
+    }
+
+    fn replace(path: &Path, before: Running) -> io::Result<Written> {
         let own = Pid::this().as_raw();
         if let Running::Running(pid) = before
             && pid != own
@@ -165,13 +197,28 @@ mod tests {
         assert_eq!(state(&path).unwrap(), Running::NoPidFile);
         fs::write(&path, "1\n").unwrap();
         assert_eq!(state(&path).unwrap(), Running::Stale(1));
-        fs::write(&path, "what\n").unwrap();
-        assert_eq!(state(&path).unwrap(), Running::NoPidFile);
-        fs::write(&path, [0xff; 10]).unwrap();
-        assert_eq!(state(&path).unwrap(), Running::NoPidFile);
-        fs::write(&path, "-1").unwrap();
-        assert_eq!(state(&path).unwrap(), Running::NoPidFile);
+        fs::write(&path, "1 of 2\n").unwrap();
+        assert_eq!(state(&path).unwrap(), Running::Stale(1));
         fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_without_a_number_is_corrupt() {
+        let path = path("corrupt");
+        let texts: [&[u8]; 8] =
+            [b"", b"\n", b"what\n", b" 1\n", b"-1", b"0\n", b"4294967295\n", &[0xff; 10]];
+        for text in texts {
+            fs::write(&path, text).unwrap();
+            let said = unreadable(&path, &state(&path).unwrap_err());
+            assert!(said.starts_with("(20014)Internal error"), "{said}");
+            assert!(PidFile::write(&path).is_err());
+            assert_eq!(fs::read(&path).unwrap(), text);
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let said = unreadable(&path, &state(&path).unwrap_err());
+        assert!(said.starts_with("(21)Is a directory: AH00058: "), "{said}");
+        fs::remove_dir(path).unwrap();
     }
 
     #[test]

@@ -53,11 +53,15 @@ pub fn start_once(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
         return 1;
     };
     match mpm::order::already_running(&settings::pid_file(server)) {
-        Some(text) => {
+        Ok(Some(text)) => {
             println!("{text}");
             0
         }
-        None => start(name, arguments, mode),
+        Ok(None) => start(name, arguments, mode),
+        Err(text) => {
+            eprintln!("{text}");
+            1
+        }
     }
 }
 
@@ -97,6 +101,10 @@ pub fn signal(name: &str, arguments: &Arguments, order: ServerOrder, mode: Mode)
         }
         Sent::Failed(text) => {
             eprintln!("{name}: {text}");
+            1
+        }
+        Sent::Corrupt(text) => {
+            eprintln!("{text}");
             1
         }
     }

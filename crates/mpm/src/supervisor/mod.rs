@@ -325,11 +325,7 @@ fn write_pid_file(settings: &Settings) -> Result<(PidFile, bool), LoadFailure> {
         Ok(Written::AlreadyRunning(pid)) => {
             Err(LoadFailure::new(format!("httpd (pid {pid}) already running")))
         }
-        Err(error) => Err(LoadFailure::new(format!(
-            "AH00099: could not create {}: {error}\nAH00100: httpd: could not log pid to file {}",
-            path.display(),
-            path.display()
-        ))),
+        Err(text) => Err(LoadFailure::new(text)),
     }
 }
 
