@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use conf::{BString, Diagnostic, Options, Severity, Sources, Span, Tree};
 use server::build::Build;
-use server::host::{Host, Server};
+use server::host::Server;
 use server::registry::Registry;
-use server::sinks::Target;
 
 use crate::cli::Arguments;
 use crate::loader::{self, ActiveModule, Loader};
-use crate::startup;
+use crate::logs;
 
 /// A configuration and the findings from reading it.
 pub struct Loaded {
@@ -84,7 +83,7 @@ pub fn read(name: &str, file: &Path, options: &Options, how: How) -> Loaded {
     diagnostics.extend(found);
     if let Some(server) = &server {
         diagnostics.extend(without_name(name, server));
-        diagnostics.extend(unreachable_logs(server));
+        diagnostics.extend(logs::unreachable(server, &sources));
     }
     let failed = diagnostics.iter().any(|found| found.severity == Severity::Error);
     Loaded { server: server.filter(|_| !failed).map(Arc::new), tree, sources, diagnostics, modules }
@@ -126,43 +125,4 @@ fn without_name(program: &str, server: &Server) -> Option<Diagnostic> {
              using {name}. Set the 'ServerName' directive globally to suppress this message"
         ),
     ))
-}
-
-/// Finds error logs in missing folders (`core_check_config`).
-fn unreachable_logs(server: &Server) -> Vec<Diagnostic> {
-    let mut found: Vec<Diagnostic> = server
-        .hosts
-        .iter()
-        .filter_map(|host| {
-            let id = host.core.error_log.get()?;
-            let Target::File(file) = server.sinks.target(*id)? else { return None };
-            let folder = file.parent()?;
-            let error = match std::fs::metadata(folder) {
-                Ok(folder) if folder.is_dir() => return None,
-                Ok(_) => {
-                    std::io::Error::from_raw_os_error(rustix::io::Errno::NOTDIR.raw_os_error())
-                }
-                Err(error) => error,
-            };
-            Some(no_log_folder(host, folder, &error))
-        })
-        .collect();
-    found.dedup();
-    if !found.is_empty() {
-        let code = "AH00014";
-        found.push(Diagnostic { code, ..Diagnostic::without_place("Configuration check failed") });
-    }
-    found
-}
-
-fn no_log_folder(host: &Host, folder: &Path, error: &std::io::Error) -> Diagnostic {
-    let (cause, folder) = (startup::cause(error), folder.display());
-    let message = match &host.defined_at {
-        None => format!("{cause}: AH02291: Cannot access directory '{folder}/' for main error log"),
-        Some((file, line)) => format!(
-            "{cause}: AH02292: Cannot access directory '{folder}/' for error log of vhost defined \
-             at {file}:{line}"
-        ),
-    };
-    Diagnostic { code: "", ..Diagnostic::without_place(message) }
 }

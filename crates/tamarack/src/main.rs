@@ -10,6 +10,7 @@ mod folder;
 mod lint;
 mod load;
 mod loader;
+mod logs;
 mod manual;
 mod program;
 mod settings;

@@ -7,6 +7,8 @@ mod cli;
 mod load;
 #[path = "../src/loader.rs"]
 mod loader;
+#[path = "../src/logs.rs"]
+mod logs;
 #[path = "../src/startup.rs"]
 mod startup;
 

@@ -18,6 +18,8 @@ mod lint;
 mod load;
 #[path = "../../src/loader.rs"]
 mod loader;
+#[path = "../../src/logs.rs"]
+mod logs;
 #[path = "../../src/settings.rs"]
 mod settings;
 #[path = "../../src/startup.rs"]

@@ -13,6 +13,7 @@ mod time;
 pub use item::LogItem;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::Span;
@@ -20,12 +21,13 @@ use conf::expr::Expr;
 use server::build::Build;
 use server::directive::Row;
 use server::hooks::{Bound, Hooks, Rank, Step, Verdict};
+use server::host::{Host, Server};
 use server::hostname;
 use server::matching::{self, Stop};
 use server::merge::{Append, Outermost, Overlay, Own, Replace, Setting};
 use server::module::Module;
 use server::request::Request;
-use server::sinks::SinkId;
+use server::sinks::{SinkId, Target};
 
 use crate::metadata::mod_ident;
 use format::Format;
@@ -37,6 +39,8 @@ pub struct LogConfig;
 #[derive(Clone)]
 pub struct Log {
     sink: SinkId,
+    /// The file as written.
+    file: Vec<u8>,
     /// The format's text or nickname; `None` for `TransferLog`.
     format: Option<Vec<u8>>,
     condition: Option<Condition>,
@@ -96,6 +100,34 @@ impl Module for LogConfig {
         );
         hooks.every_second(buffer::flush);
     }
+}
+
+/// A log that is a file, for the check of its folder.
+pub struct LogFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its name as written.
+    pub written: Vec<u8>,
+    /// The directive.
+    pub span: Span,
+}
+
+/// The files of a host's logs, in the order of their directives.
+pub fn files(server: &Server, host: &Host) -> Vec<LogFile> {
+    let slot = server.registry.slot_of::<LogConfig>();
+    let Some(settings) = slot.and_then(|slot| host.server.share::<Settings>(slot)) else {
+        return Vec::new();
+    };
+    let logs = settings.logs.iter().chain(settings.global_logs.iter());
+    let file = |log: &Log| match server.sinks.target(log.sink) {
+        Some(Target::File(path)) => {
+            Some(LogFile { path, written: log.file.clone(), span: log.span })
+        }
+        _ => None,
+    };
+    let mut files: Vec<LogFile> = logs.filter_map(file).collect();
+    files.sort_by_key(|file| file.span);
+    files
 }
 
 /// `LogFormat "%h %l %u %t \"%r\" %>s %b"`: the Common Log Format.

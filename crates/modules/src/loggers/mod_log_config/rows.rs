@@ -98,7 +98,7 @@ fn log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Result<Log, Fault> {
         Format::parse(text, &build.registry).map_err(|why| Fault::new(why).at(place))?;
     }
     let condition = rest.get(1).map(|word| condition(cx, word)).transpose()?;
-    Ok(Log { sink, format, condition, span })
+    Ok(Log { sink, file: file.text.to_vec(), format, condition, span })
 }
 
 fn condition(cx: &mut Here<'_, '_>, word: &Arg) -> Result<Condition, Fault> {
