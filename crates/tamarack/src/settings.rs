@@ -17,7 +17,7 @@ use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
 use mpm::{AcceptFilter, Companion, Identity, ListenAddress, Listener, Settings, Shape, Spare};
 use nix::unistd::{Gid, getgrouplist};
-use server::core::Globals;
+use server::core::{Globals, MutexSetting};
 use server::host::Server;
 use server::log::Level;
 use server::module::Module;
@@ -260,14 +260,35 @@ pub fn run_config(server: &Server, tree: &Tree) -> String {
 
 /// `Mutex` lines, for scripts: locks here are atomics, whatever the configuration.
 fn mutexes(server: &Server) -> String {
-    let folder = server.main().core.globals.0.runtime_dir.get();
-    let folder = folder.map_or(Path::new("/var/run/apache2"), |folder| folder.as_path());
-    let mut out = format!("Mutex default: dir=\"{}/\" mechanism=default \n", folder.display());
+    let globals = globals(server);
+    let unset = MutexSetting { mechanism: "default", folder: None, omit_pid: false };
+    let default = globals.mutexes.get(b"default".as_slice()).unwrap_or(&unset);
+    let folder = default.folder.clone().unwrap_or_else(|| {
+        let folder = globals.runtime_dir.get();
+        let folder = folder.map_or(Path::new("/var/run/apache2"), |folder| folder.as_path());
+        format!("{}/", folder.display().to_string().trim_end_matches('/'))
+    });
+    let shown = |name: &str, setting: &MutexSetting| {
+        let folder = match (&setting.folder, setting.mechanism) {
+            (Some(folder), _) => folder,
+            // A semaphore has no file.
+            (None, "posixsem") if name != "default" => "",
+            (None, _) => &folder,
+        };
+        let omit_pid = if setting.omit_pid { "[OmitPid]" } else { "" };
+        format!("Mutex {name}: dir=\"{folder}\" mechanism={} {omit_pid}\n", setting.mechanism)
+    };
+    let mut out = shown("default", default);
     let of_rewrite = server.registry.is_active("rewrite_module").then_some(&"rewrite-map");
     let of_tls = ["ssl-cache", "ssl-stapling", "ssl-stapling-refresh"];
     let of_tls = of_tls.iter().filter(|_| server.registry.is_active("ssl_module"));
     for name in std::iter::once(&"watchdog-callback").chain(of_rewrite).chain(of_tls) {
-        let _ = writeln!(out, "Mutex {name}: using_defaults");
+        match globals.mutexes.get(name.as_bytes()) {
+            Some(setting) => out.push_str(&shown(name, setting)),
+            None => {
+                let _ = writeln!(out, "Mutex {name}: using_defaults");
+            }
+        }
     }
     out
 }

@@ -5,6 +5,7 @@ mod cpus;
 mod identity;
 mod limits;
 mod logging;
+mod mutex;
 mod overrides;
 mod process;
 mod protocol;

@@ -6,7 +6,7 @@ use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Fault, Row, Set, State, Takes};
 
-use super::{Here, global};
+use super::{Here, global, mutex};
 use crate::atoi::atol;
 use crate::core::Core;
 
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
     ),
     Row::<Core>::new(
         "Mutex",
-        Takes::Some { least: 1, most: usize::MAX, set: mutex },
+        Takes::Some { least: 1, most: usize::MAX, set: mutex::mutex },
         "mechanism [default|mutex-name] ... [OmitPID]",
         "Sets how Apache's processes lock shared resources.",
     )
@@ -198,20 +198,4 @@ fn thread_stack_size(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     };
     cx.server().globals_mut().thread_stack_bytes.set(bytes);
     Ok(())
-}
-
-/// Source: `ap_parse_mutex`, `ap_set_mutex` (server/util_mutex.c).
-fn mutex(_: &mut Here<'_, '_>, words: &[Arg]) -> Set {
-    const MECHANISMS: [&str; 9] =
-        ["none", "default", "flock", "fcntl", "file", "pthread", "sysvsem", "posixsem", "sem"];
-    let Some(first) = words.first() else { return Ok(()) };
-    let text = first.text.to_string();
-    let mechanism = text.split(':').next().unwrap_or_default();
-    if MECHANISMS.iter().any(|known| mechanism.eq_ignore_ascii_case(known)) {
-        return Ok(());
-    }
-    let known = "(Mutex mechanisms are: 'none', 'default', 'flock:/path/to/file', \
-                 'fcntl:/path/to/file', 'file:/path/to/file', 'pthread', 'sysvsem', 'posixsem', \
-                 'sem')";
-    Err(Fault::new(format!("Invalid Mutex argument {text} {known}")).at(first))
 }

@@ -13,4 +13,6 @@ pub use dir_config::{
 };
 pub use file_etag::{EtagParts, FileEtag};
 pub use options::{Links, OptionFlags, Options};
-pub use server_config::{CoreServer, EncodedSlashes, Globals, ServerName, Tokens, Trace};
+pub use server_config::{
+    CoreServer, EncodedSlashes, Globals, MutexSetting, ServerName, Tokens, Trace,
+};

@@ -66,6 +66,17 @@ pub enum Tokens {
     Full,
 }
 
+/// `Mutex`, for one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MutexSetting {
+    /// Apache's name of the mechanism.
+    pub mechanism: &'static str,
+    /// The folder, if one is named.
+    pub folder: Option<String>,
+    /// `OmitPID`
+    pub omit_pid: bool,
+}
+
 crate::config! {
     /// Settings of the whole process, which are allowed only outside of `<VirtualHost>`.
     pub struct Globals {
@@ -97,6 +108,8 @@ crate::config! {
         pub cpu_affinity_adapt: Setting<bool>,
         /// `AcceptFilter`, by protocol: whether the kernel waits for data.
         pub accept_filters: Overlay<Vec<u8>, Vec<u8>>,
+        /// `Mutex`, by resource.
+        pub mutexes: Overlay<Vec<u8>, MutexSetting>,
     }
 }
 
