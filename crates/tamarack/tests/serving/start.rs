@@ -163,7 +163,16 @@ fn an_error_log_that_cannot_be_opened_is_told() {
     site.configure("CustomLog nowhere/access.log common");
     let output = site.run(&[]);
     assert_eq!(output.status.code(), Some(1));
-    let expected = format!("AH00649: could not open transfer log file {root}/nowhere/access.log.");
+    let expected = format!(
+        "AH02297: Cannot access directory '{root}/nowhere/' for log file 'nowhere/access.log' \
+         defined at {root}/httpd.conf:"
+    );
+    assert!(err(&output).contains(&expected), "{}", err(&output));
+    // Its folder is there, and is all that is checked; the file can't be opened.
+    site.configure("CustomLog htdocs common");
+    let output = site.run(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!("AH00649: could not open transfer log file {root}/htdocs.");
     assert!(err(&output).contains(&expected), "{}", err(&output));
     site.configure(
         "LoadModule log_forensic_module x.so\nForensicLog nowhere/forensic.log\n\
