@@ -53,10 +53,11 @@ impl Connection<'_> {
             return self.client(rest, style, now);
         }
         if let Some(rest) = strip(name, "SERVER_") {
-            // It names a certificate for those who may use it: a client's.
-            let is_name = rest.eq_ignore_ascii_case("CERT_RFC4523_CEA");
-            let chain = self.server_chain;
-            return (!is_name).then(|| certificate_variable(chain, rest, style, now)).flatten();
+            // Apache asserts a client's certificate alone.
+            if rest.eq_ignore_ascii_case("CERT_RFC4523_CEA") {
+                return None;
+            }
+            return certificate_variable(self.server_chain, rest, style, now);
         }
         self.session(&name.to_ascii_uppercase()).map(String::into_bytes)
     }

@@ -222,7 +222,7 @@ impl Found {
                     }
                     None if is_attribute && hides_attributes => {}
                     None => {
-                        hides_attributes &= is_attribute;
+                        hides_attributes = false;
                         count += usize::from(!is_attribute);
                         if !others.is_empty() {
                             others.push(separator);

@@ -85,6 +85,7 @@ fn printed_raw(text: &[u8]) -> Vec<u8> {
     printed
 }
 
+/// A byte, with what would end a line or begin an escape escaped.
 fn print(byte: u8, out: &mut Vec<u8>) {
     match byte {
         0..=0x1f | 0x7f => out.extend(format!("\\{byte:02X}").into_bytes()),
@@ -148,11 +149,10 @@ fn escaped(value: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(value.len());
     for (index, byte) in value.iter().enumerate() {
         match byte {
-            b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' => text.extend([b'\\', *byte]),
+            b',' | b'+' | b'"' | b'<' | b'>' | b';' => text.extend([b'\\', *byte]),
             b'#' if index == 0 => text.extend(b"\\#"),
             b' ' if index == 0 || index == last => text.extend(b"\\ "),
-            0..=0x1f | 0x7f => text.extend(format!("\\{byte:02X}").into_bytes()),
-            _ => text.push(*byte),
+            _ => print(*byte, &mut text),
         }
     }
     text

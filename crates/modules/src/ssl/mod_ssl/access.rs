@@ -223,7 +223,7 @@ fn fake(request: &mut Request) {
     let peer = request.connection.tls.as_deref().and_then(|tls| tls.peer.as_deref());
     let Some(leaf) = peer.and_then(|peer| peer.certificates.first()) else { return };
     let Ok(parsed) = tls::certs::parse(leaf) else {
-        return request.set_authorization(b"");
+        return request.unset_authorization();
     };
     let user = name::text(parsed.subject(), Style::Legacy);
     let login = [&user[..], b":", PASSWORD].concat();
