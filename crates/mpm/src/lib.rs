@@ -35,7 +35,7 @@ pub mod supervisor;
 pub use affinity::Affinity;
 pub use child::{Child, Control, ListeningSocket, LoopSpec, Order};
 pub use companion::{Companion, Line};
-pub use program::{Level, LoadFailure, Logs, Program};
+pub use program::{Level, LoadFailure, Logs, Program, cause};
 pub use reserve::Reserve;
 pub use scoreboard::{LoopSlot, ProcessSlot, Scoreboard, Status};
 pub use secrets::Secrets;

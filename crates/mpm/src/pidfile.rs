@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::unistd::Pid;
 
+use crate::cause;
+
 /// The longest pid file accepted.
 const PID_FILE_BYTES_MAX: usize = 64;
 
@@ -57,13 +59,10 @@ const CORRUPT: &str = "(20014)Internal error (specific information not available
 
 /// httpd's lines for a pid file that [`state`] can't take.
 pub fn unreadable(path: &Path, error: &io::Error) -> String {
-    let cause = match error.raw_os_error() {
-        Some(number) => format!("({number}){}", nix::errno::Errno::from_raw(number).desc()),
-        None => error.to_string(),
-    };
     format!(
-        "{cause}: AH00058: Error retrieving pid file {}\n\
+        "{}: AH00058: Error retrieving pid file {}\n\
          AH00059: Remove it before continuing if it is corrupted.",
+        cause(error),
         path.display()
     )
 }

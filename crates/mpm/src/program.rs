@@ -125,3 +125,11 @@ impl LoadFailure {
         Self { text: text.into(), status: 1 }
     }
 }
+
+/// A system error in the format of `ap_log_error`: `(2)No such file or directory`.
+pub fn cause(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => format!("({number}){}", nix::errno::Errno::from_raw(number).desc()),
+        None => error.to_string(),
+    }
+}

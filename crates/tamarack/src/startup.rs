@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 
 use conf::{Diagnostic, Sources};
+pub use mpm::cause;
 use server::log::Level;
 
 /// Events that httpd writes as log lines even at startup, with time and process; it writes all
@@ -106,14 +107,6 @@ fn line(module: &str, level: Level, text: &str) -> String {
     let time = jiff::Zoned::now().strftime("%a %b %d %H:%M:%S%.6f %Y").to_string();
     let pid = std::process::id();
     format!("[{time}] [{module}:{}] [pid {pid}:tid {pid}] {text}", level.name())
-}
-
-/// A system error in the format of `ap_log_error`: `(2)No such file or directory`.
-pub fn cause(error: &std::io::Error) -> String {
-    match error.raw_os_error() {
-        Some(number) => format!("({number}){}", nix::errno::Errno::from_raw(number).desc()),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]
