@@ -1,5 +1,6 @@
 //! The check of the logs' folders, which ends a check of the configuration.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -21,14 +22,11 @@ pub fn unreachable(server: &Server, sources: &Sources) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = hosts().filter_map(|host| error_log(server, host)).collect();
     found.dedup();
     if found.is_empty() {
-        let mut files = Vec::new();
-        for file in hosts().flat_map(|host| mod_log_config::files(server, host)) {
-            // A host without logs of its own has the main server's.
-            if !files.iter().any(|known: &mod_log_config::LogFile| known.span == file.span) {
-                files.push(file);
-            }
-        }
-        found.extend(files.iter().filter_map(|file| log_file(file, sources)));
+        // A host without logs of its own has the main server's.
+        let mut seen = BTreeSet::new();
+        let files = hosts().flat_map(|host| mod_log_config::files(server, host));
+        let files = files.filter(|file| seen.insert(file.span));
+        found.extend(files.filter_map(|file| log_file(&file, sources)));
     }
     if !found.is_empty() {
         let code = "AH00014";
