@@ -90,6 +90,14 @@ impl Heads {
         format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{field}{other}\r\n")
     }
 
+    /// Whether an `.htaccess` file applies.
+    fn has_rules(self) -> bool {
+        matches!(
+            self,
+            Heads::RulesFile | Heads::RulesRedirect | Heads::RulesPage | Heads::RulesUnknown
+        )
+    }
+
     /// Whether another server responds.
     fn is_forwarded(self) -> bool {
         matches!(self, Heads::Proxied | Heads::Responder)
@@ -163,6 +171,9 @@ pub(crate) const PAUSE: Duration = Duration::from_micros(700);
 /// The file's age; a file that was just written is not cached.
 const FILE_AGE: Duration = Duration::from_secs(3600);
 
+/// An `.htaccess` file that changed more recently is read for each request.
+const RULES_AGE: Duration = Duration::from_millis(1100);
+
 /// A server that is ready to start, and a client that waits for it.
 pub struct Rig {
     folder: PathBuf,
@@ -179,6 +190,9 @@ impl Rig {
     /// Files and sockets can't be created, or the configuration is invalid.
     pub fn new(requests: u32, heads: Heads) -> io::Result<Rig> {
         let folder = folder(heads)?;
+        if heads.has_rules() {
+            std::thread::sleep(RULES_AGE);
+        }
         let server = Arc::new(read(&folder)?);
         let opened = server.sinks.open(&mut LogOpener::alone(&mut PipedLogs::default()));
         opened.map_err(|(_, error)| error)?;
