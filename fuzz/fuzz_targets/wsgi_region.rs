@@ -184,7 +184,7 @@ fn step(region: &Region, file: &File, own: &mut Vec<Own>, input: &mut Input<'_>)
             assert!(region.queued() <= region.geometry().slots() as usize);
             for one in &mut *own {
                 let _ = region.up(one.slot).available(one.read);
-                region.takes_wait_for_room(one.slot);
+                region.takes_wait_for_room(one.slot, number.into());
                 region.close_down(one.slot);
             }
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use pyo3_ffi as py;
-use wsgi::State;
+use wsgi::{State, Stream, Torn};
 
 use crate::environ::Templates;
 use crate::held::{
@@ -71,32 +71,48 @@ impl Request {
     /// # Safety
     /// With the lock of Python.
     unsafe fn fill(&self, least: usize) -> bool {
-        let region = &self.shared.region;
         loop {
-            let mut ends = locked(&self.ends);
-            if ends.rest.len() >= least {
+            if locked(&self.ends).rest.len() >= least {
                 return true;
             }
-            let seen = region.changes(self.slot);
-            if !self.is_wanted(&ends) {
-                return false;
-            }
-            let Ends { read, rest, .. } = &mut *ends;
-            let Ok(count) = region.down(self.slot).take(read, usize::MAX, rest) else {
-                return false;
+            // SAFETY: as the caller promises.
+            let received = unsafe {
+                self.receive(|stream, Ends { read, rest, .. }| stream.take(read, usize::MAX, rest))
             };
-            if count == 0 && region.is_down_closed(self.slot) {
+            if received.is_none() {
                 return false;
-            }
-            if region.takes_wait_for_room(self.slot) {
-                self.shared.tell_loop(self.state.lane, self.slot);
-            }
-            drop(ends);
-            if count == 0 {
-                // SAFETY: as the caller promises; only the region is used.
-                unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
             }
         }
+    }
+
+    /// Takes bytes of the stream from the loop, or waits if there are none: how many were taken,
+    /// `None` if no more come.
+    ///
+    /// # Safety
+    /// With the lock of Python.
+    unsafe fn receive(
+        &self,
+        take: impl FnOnce(&Stream<'_>, &mut Ends) -> Result<usize, Torn>,
+    ) -> Option<usize> {
+        let region = &self.shared.region;
+        let mut ends = locked(&self.ends);
+        let seen = region.changes(self.slot);
+        if !self.is_wanted(&ends) {
+            return None;
+        }
+        let count = take(&region.down(self.slot), &mut ends).ok()?;
+        if count == 0 && region.is_down_closed(self.slot) {
+            return None;
+        }
+        if region.takes_wait_for_room(self.slot, ends.read) {
+            self.shared.tell_loop(self.state.lane, self.slot);
+        }
+        drop(ends);
+        if count == 0 {
+            // SAFETY: as the caller promises; only the region is used.
+            unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
+        }
+        Some(count)
     }
 
     /// Takes bytes that [`Request::fill`] has read.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::thread::futex;
 
+use crate::geometry::DOWN_BYTES;
 use crate::region::Region;
 
 /// How long a thread with a request waits before it looks by itself.
@@ -202,8 +203,12 @@ impl Region {
         fence(SeqCst);
     }
 
-    /// Whether the loop waits for room, which it does no more.
-    pub fn takes_wait_for_room(&self, slot: u32) -> bool {
+    /// Whether the loop waits for room, which it does no more. The reader has read `read`: the loop
+    /// waits on until half of the stream is room, since each wake costs both sides a switch.
+    pub fn takes_wait_for_room(&self, slot: u32, read: u32) -> bool {
+        if self.down(slot).available(read).is_ok_and(|left| left > DOWN_BYTES as usize / 2) {
+            return false;
+        }
         let flags = self.word(self.geometry().loop_words(slot) + 12);
         // What was read before must be seen by a loop that is not seen here to wait.
         fence(SeqCst);

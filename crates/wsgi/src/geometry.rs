@@ -1,7 +1,7 @@
 //! Where what is in a region.
 
 /// Bytes of the stream from a loop to a worker.
-pub const DOWN_BYTES: u32 = 64 << 10;
+pub const DOWN_BYTES: u32 = 256 << 10;
 
 /// Bytes of the stream from a worker to a loop.
 pub const UP_BYTES: u32 = 32 << 10;

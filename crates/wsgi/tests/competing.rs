@@ -57,6 +57,20 @@ fn a_thread_that_is_woken_for_nothing_does_not_sleep_on() {
     });
 }
 
+/// A loop that waits for room is left alone until half of the stream is room.
+#[test]
+fn a_loop_is_not_woken_for_a_few_bytes() {
+    let region = region();
+    let (slot, _) = region.fill(0).unwrap();
+    let (mut written, mut read, mut out) = (0, 0, Vec::new());
+    region.down(slot).put(&mut written, &vec![7u8; DOWN_BYTES as usize]).unwrap();
+    region.wait_for_room(slot);
+    region.down(slot).take(&mut read, DOWN_BYTES as usize / 2 - 1, &mut out).unwrap();
+    assert!(!region.takes_wait_for_room(slot, read));
+    region.down(slot).take(&mut read, 1, &mut out).unwrap();
+    assert!(region.takes_wait_for_room(slot, read) && !region.takes_wait_for_room(slot, read));
+}
+
 /// A loop that waits for room is woken when there is room.
 #[test]
 fn a_loop_that_waits_for_room_is_woken() {
@@ -75,7 +89,9 @@ fn a_loop_that_waits_for_room_is_woken() {
                 out.clear();
                 match region.down(slot).take(&mut read, usize::MAX, &mut out).unwrap() {
                     0 => thread::yield_now(),
-                    _ if region.takes_wait_for_room(slot) => is_told.store(true, Ordering::SeqCst),
+                    _ if region.takes_wait_for_room(slot, read) => {
+                        is_told.store(true, Ordering::SeqCst);
+                    }
                     _ => {}
                 }
             }

@@ -6,7 +6,7 @@ use std::slice;
 use pyo3_ffi as py;
 
 use super::{LENGTH_BYTES, Request};
-use crate::held::{Ref, called, locked, none, number, unlocked};
+use crate::held::{Ref, called, locked, none, number};
 
 /// The most bytes of an object: a slow body shows that it goes on.
 const MOST_BYTES: usize = 64 << 10;
@@ -99,37 +99,24 @@ impl Request {
     /// # Safety
     /// With the lock of Python.
     unsafe fn read_exactly(&self, mut out: &mut [MaybeUninit<u8>]) -> bool {
-        let region = &self.shared.region;
         loop {
-            let mut ends = locked(&self.ends);
-            let count = ends.rest.len().min(out.len());
-            let (known, unknown) = out.split_at_mut(count);
-            for (place, byte) in known.iter_mut().zip(ends.rest.drain(..count)) {
-                place.write(byte);
+            {
+                let rest = &mut locked(&self.ends).rest;
+                let count = rest.len().min(out.len());
+                let (known, unknown) = out.split_at_mut(count);
+                for (place, byte) in known.iter_mut().zip(rest.drain(..count)) {
+                    place.write(byte);
+                }
+                out = unknown;
             }
-            out = unknown;
             if out.is_empty() {
                 return true;
             }
-            let seen = region.changes(self.slot);
-            if !self.is_wanted(&ends) {
-                return false;
-            }
-            let Ok(count) = region.down(self.slot).take_into(&mut ends.read, out) else {
-                return false;
-            };
-            if count == 0 && region.is_down_closed(self.slot) {
-                return false;
-            }
-            if region.takes_wait_for_room(self.slot) {
-                self.shared.tell_loop(self.state.lane, self.slot);
-            }
-            drop(ends);
+            // SAFETY: as the caller promises.
+            let received =
+                unsafe { self.receive(|stream, ends| stream.take_into(&mut ends.read, out)) };
+            let Some(count) = received else { return false };
             out = out.get_mut(count..).unwrap_or_default();
-            if count == 0 {
-                // SAFETY: as the caller promises; only the region is used.
-                unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
-            }
         }
     }
 }
