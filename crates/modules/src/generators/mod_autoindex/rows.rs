@@ -131,7 +131,20 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
         "\"markup ...\"",
         "Inserts text into the HTML head of listings.",
     ),
+    Row::new(
+        "FancyIndexing",
+        Takes::Raw(fancy_indexing),
+        "on|off",
+        "Is an error since Apache 2.2.",
+    )
+    .standing(Places::ALL, Override::ALL),
 ];
+
+fn fancy_indexing(_: &mut Here<'_, '_>, _: &Arg) -> Set {
+    let text =
+        "The FancyIndexing directive is no longer supported. Use IndexOptions FancyIndexing.";
+    Err(Fault::new(text))
+}
 
 fn text(
     cx: &mut Here<'_, '_>,

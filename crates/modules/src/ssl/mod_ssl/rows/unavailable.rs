@@ -1,6 +1,7 @@
-//! Directives that are not available, since they are specific to OpenSSL.
+//! Directives that are not available: those that are specific to OpenSSL, and old ones.
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Fault, Row, Set, State, Takes};
 
 use super::{Here, global, host};
@@ -44,6 +45,26 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
     )
     .state(State::Refused("TLS-SRP is not available")),
 ];
+
+/// Directives that only have a name, and are not in the manual.
+pub(super) const OLD: &[Row<Ssl>] = &[
+    old("SSLLog", Takes::Raw(log), "file-path"),
+    old("SSLLogLevel", Takes::Raw(log_level), "level"),
+];
+
+/// A directive of mod_ssl before Apache 2.2.
+const fn old(name: &'static str, takes: Takes<Ssl>, syntax: &'static str) -> Row<Ssl> {
+    Row::new(name, takes, syntax, "Is an error since Apache 2.2.")
+        .standing(Places::ALL, Override::ALL)
+}
+
+fn log(_: &mut Here<'_, '_>, _: &Arg) -> Set {
+    Err(Fault::new("SSLLog directive is no longer supported - use ErrorLog."))
+}
+
+fn log_level(_: &mut Here<'_, '_>, _: &Arg) -> Set {
+    Err(Fault::new("SSLLogLevel directive is no longer supported - use LogLevel."))
+}
 
 fn unless_off(_: &mut Here<'_, '_>, on: bool) -> Set {
     if on { Err(Fault::new("it is always off")) } else { Ok(()) }
