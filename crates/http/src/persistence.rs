@@ -25,13 +25,12 @@ pub(crate) fn option(request: &Request, keep: bool) -> Option<&'static [u8]> {
     (!is_set).then_some(b"close")
 }
 
-/// Writes the connection's own lines behind a status, whose response is that of a handler
-/// ([`MadeByHandler`]) or not: the terms of `Keep-Alive`, or the close. A module's
-/// `Connection` has the option already (`before_connection`). `server` is where the line before
-/// `Server` ends.
+/// Writes the connection's own lines behind a status, with what has made the response: the terms of
+/// `Keep-Alive`, or the close. A module's `Connection` has the option already
+/// (`before_connection`). `server` is where the line before `Server` ends.
 pub fn write_connection(
     request: &Request,
-    (status, is_by_handler): (u16, bool),
+    (status, made_by): (u16, Option<MadeBy>),
     responses: u32,
     keep: bool,
     server: usize,
@@ -41,7 +40,7 @@ pub fn write_connection(
         // HTTP/2 has none of these fields (RFC 9113 section 8.2.2).
         return;
     }
-    if responses == 0 && tells_upgrade(request, status, is_by_handler) {
+    if responses == 0 && tells_upgrade(request, status, made_by) {
         return write_first(request, keep, server, out);
     }
     let Some(option) = option(request, keep) else { return };
@@ -56,7 +55,7 @@ pub fn write_connection(
 }
 
 /// Whether the first response of a connection tells which protocols the host prefers.
-fn tells_upgrade(request: &Request, status: u16, is_by_handler: bool) -> bool {
+fn tells_upgrade(request: &Request, status: u16, made_by: Option<MadeBy>) -> bool {
     if request.host.upgrades.is_none() || request.head.flags.has(HeadFlags::UPGRADE) {
         return false;
     }
@@ -67,12 +66,33 @@ fn tells_upgrade(request: &Request, status: u16, is_by_handler: bool) -> bool {
     // It is the handler that tells it, before it looks at conditions.
     let fields = &request.head.headers_in;
     let is_condition = || fields.contains(b"If-Match") || fields.contains(b"If-Unmodified-Since");
-    matches!(status, 200..300 | 304) || status == 412 && is_condition() || is_by_handler
+    match made_by {
+        Some(MadeBy::Handler) => true,
+        Some(MadeBy::EarlierPhase) => false,
+        None => matches!(status, 200..300 | 304) || status == 412 && is_condition(),
+    }
 }
 
-/// Kept in a request whose response has another status than 2xx and is made by a handler, or by
-/// that of an error document.
-pub(crate) struct MadeByHandler;
+/// What has made a response, if the status does not tell. Kept in the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MadeBy {
+    /// Another status than 2xx is a handler's, or that of an error document's handler.
+    Handler,
+    /// A status of success, or 304, is that of a phase before the handler, such as a redirect's.
+    EarlierPhase,
+}
+
+impl MadeBy {
+    /// Finds out after the phases, which ended with a status or not.
+    pub(crate) fn of(request: &Request, ended_by: Option<u16>) -> Option<MadeBy> {
+        match ended_by {
+            Some(_) if request.prev.is_some() => Some(MadeBy::Handler),
+            Some(200..300 | 304) if !request.reached_handler => Some(MadeBy::EarlierPhase),
+            None if request.response.status >= 300 => Some(MadeBy::Handler),
+            _ => None,
+        }
+    }
+}
 
 /// As [`write_connection`], for a response that tells protocols. They precede all fields but
 /// `Server`, with the connection's options (`core_upgrade_handler`).

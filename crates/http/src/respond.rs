@@ -7,7 +7,7 @@ use server::request::{CLOSES_SILENTLY, Request, Response};
 use wire::Method;
 
 use crate::broken_fields::{broken_field, replace_broken};
-use crate::persistence::{MadeByHandler, may_keep_alive, option, write_connection};
+use crate::persistence::{MadeBy, may_keep_alive, option, write_connection};
 use crate::vary;
 
 /// How a body is delimited.
@@ -220,7 +220,7 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     let server = out.len();
     before_connection(request, option(request, framing.says_keep), out);
     let (status, responses) = (request.response.status, request.connection.keepalives.get());
-    let by = (status, request.kept::<MadeByHandler>().is_some());
+    let by = (status, request.kept::<MadeBy>().copied());
     write_connection(request, by, responses, framing.says_keep, server, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(CHUNKED);

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use rt::ChangeSource;
 use wire::conditional::{Validators, meets_conditions};
 
-use crate::persistence::MadeByHandler;
+use crate::persistence::MadeBy;
 use crate::respond::ReusableHead;
 use server::body::FileSlice;
 use server::files::mirror::Files;
@@ -127,8 +127,8 @@ pub struct CachedResponse {
     pub(super) modified: Option<i64>,
     pub(super) texts: Texts,
     pub(super) prepared: prepared::Place,
-    /// Whether a handler has made it, although it is no success.
-    pub(crate) is_by_handler: bool,
+    /// What has made it, if the status does not tell.
+    pub(crate) made_by: Option<MadeBy>,
     /// Whether early hints of its configuration precede it over HTTP/2.
     pub(crate) has_early_hints: bool,
     /// Whether it is for HEAD.
@@ -175,7 +175,7 @@ impl CachedResponse {
             sent_modified: sent.modified,
             has_conditions: evaluated.is_some(),
             modified: evaluated.and_then(|evaluated| evaluated.modified),
-            is_by_handler: request.kept::<MadeByHandler>().is_some(),
+            made_by: request.kept::<MadeBy>().copied(),
             has_early_hints: request.response.has_early_hints,
             header_only: request.head.header_only,
             inputs,

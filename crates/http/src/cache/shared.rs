@@ -22,6 +22,7 @@ use super::prepared;
 use super::response::{CachedResponse, Content};
 use super::store::{Lookup, PATH_LIMIT, ResponseCache};
 use super::texts::{Text, Texts};
+use crate::persistence::MadeBy;
 
 /// Responses of one path that are stored beside each other.
 #[derive(Clone, Copy)]
@@ -93,7 +94,9 @@ impl CachedResponse {
         out.number(self.status.into());
         out.number(self.inputs.bits().into());
         out.number(self.body_bytes);
-        let facts = [self.chunked, self.has_early_hints, self.is_by_handler];
+        let is_by = |kind| self.made_by == Some(kind);
+        let (by_handler, by_earlier) = (is_by(MadeBy::Handler), is_by(MadeBy::EarlierPhase));
+        let facts = [self.chunked, self.has_early_hints, by_handler, by_earlier];
         out.number((0..).zip(facts).map(|(bit, is_so)| u64::from(is_so) << bit).sum());
         out.option(self.authority.as_ref(), Writer::authority);
         out.number(self.has_conditions.into());
@@ -149,7 +152,11 @@ impl CachedResponse {
             body_bytes,
             chunked: facts & 1 != 0,
             has_early_hints: facts & 2 != 0,
-            is_by_handler: facts & 4 != 0,
+            made_by: match facts & 12 {
+                0 => None,
+                4 => Some(MadeBy::Handler),
+                _ => Some(MadeBy::EarlierPhase),
+            },
             sent_modified,
             has_conditions,
             modified,

@@ -252,7 +252,7 @@ pub(super) fn write_head(
         wire::range::write_content_range(out, range, cached.body_bytes);
         out.extend_from_slice(b"\r\n");
     }
-    let by = (reply.status(), cached.is_by_handler);
+    let by = (reply.status(), cached.made_by);
     persistence::write_connection(request, by, responses, keep, server, out);
     out.extend_from_slice(cached.after());
 }

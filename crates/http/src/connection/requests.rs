@@ -16,7 +16,7 @@ use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
 use super::{Active, Connection, Ended, dump, fill, h2, interim, pass, request_body, send, tunnel};
 use crate::cache::response::Fill;
-use crate::persistence::MadeByHandler;
+use crate::persistence::MadeBy;
 use crate::respond;
 
 /// Serves requests until the connection is quiet. `deadline` is for the first byte.
@@ -307,9 +307,11 @@ pub(super) async fn make(
         request.depends.pure &= errors::is_reusable(request, status);
         errors::die(request, status).await;
     }
-    let is_by_handler = !matches!(verdict, Verdict::Status(_)) || request.prev.is_some();
-    if is_by_handler && request.host.upgrades.is_some() && request.response.status >= 300 {
-        request.keep(MadeByHandler);
+    if request.host.upgrades.is_some() {
+        let ended_by = if let Verdict::Status(status) = verdict { Some(status) } else { None };
+        if let Some(made_by) = MadeBy::of(request, ended_by) {
+            request.keep(made_by);
+        }
     }
     let body_done = match pipe {
         Some(pipe) if request.response.reads_request && !matches!(verdict, Verdict::Status(_)) => {

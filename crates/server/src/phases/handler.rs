@@ -20,6 +20,7 @@ pub async fn produce(request: &mut Request) -> Verdict {
     if request.response.switching == Switching::Asked && switches(request) {
         return Verdict::Done;
     }
+    request.reached_handler = true;
     let named = name_handler(request);
     request.handler_of_type = named.is_none();
     let verdict = ask_handlers(request).await;

@@ -113,6 +113,8 @@ pub struct Request {
     pub handler: Option<Cow<'static, [u8]>>,
     /// Whether the handler's name is the media type, since there was no other: logs do not show it.
     pub handler_of_type: bool,
+    /// Whether a handler was asked for the response, whatever it answered.
+    pub reached_handler: bool,
     /// Variables (`subprocess_env`).
     pub env: Table,
     /// Notes from one module to another.
@@ -171,6 +173,7 @@ impl Request {
             auth_type: None,
             handler: None,
             handler_of_type: false,
+            reached_handler: false,
             env: Table::new(),
             notes: Table::new(),
             response: Response::default(),

@@ -17,7 +17,7 @@ impl Request {
             // It was cleared when it became that.
             spare: _,
             head, resource, response, depends, traffic, body_in, user, auth_type, handler,
-            handler_of_type, env, notes, if_walks, prev, failed, main, file_lookup,
+            handler_of_type, reached_handler, env, notes, if_walks, prev, failed, main, file_lookup,
             quick_lookup, depth, matching, extensions, given, log_mark,
         } = self;
         head.renew();
@@ -29,7 +29,7 @@ impl Request {
         notes.clear();
         *body_in = BodyIn::default();
         (*user, *auth_type) = (None, None);
-        (*handler, *handler_of_type) = (None, false);
+        (*handler, *handler_of_type, *reached_handler) = (None, false, false);
         *if_walks = None;
         (*prev, *failed, *main, *file_lookup) = (None, None, None, false);
         *quick_lookup = false;
