@@ -8,7 +8,7 @@ use server::body::{Body, FileSlice};
 use server::core::{CoreDir, RangeLimit};
 use server::errors;
 use server::filter::{OutputFilter, Stage};
-use server::request::{Proxied, Request};
+use server::request::{BodyEnd, Proxied, Request};
 use wire::Version;
 use wire::conditional::{Condition, Validators, if_range};
 use wire::range::{self, ByteRange, RangeLimits, Selection};
@@ -50,10 +50,11 @@ impl OutputFilter for RangeFilter {
         let Some(length) = body.length().filter(|_| !matches!(body, Body::Stream(_))) else {
             return body;
         };
-        // Without a length, the end of another server's response does not come with the rest,
-        // unless a filter has waited for it.
-        let is_open = request.resource.proxied != Proxied::No
-            && !request.response.headers_out.contains(b"Content-Length")
+        // The end of a program's output does not come with the rest, nor that of another server's
+        // response without a length, unless a filter has waited for it.
+        let has_length = || request.response.headers_out.contains(b"Content-Length");
+        let is_of_program = request.response.end == BodyEnd::WithBody;
+        let is_open = (is_of_program || request.resource.proxied != Proxied::No && !has_length())
             && !request.is_gathered();
         if request.response.status != 200
             || request.response.chunked

@@ -49,6 +49,8 @@ const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("mod_http2/upgrade", "explain takes each request for the first of its connection"),
     ("mod_actions/program", "explain starts no programs"),
     ("mod_cgi/access", "as above"),
+    ("mod_cgi/ranges", "as above"),
+    ("mod_cgid/ranges", "as above"),
     ("mod_cgi/advisories", "as above"),
     ("mod_cgi/environment", "as above"),
     ("mod_cgi/heads", "as above"),
