@@ -13,6 +13,7 @@ mod file;
 pub(crate) mod filters;
 mod head;
 pub mod http2;
+mod keep_alive;
 mod kept;
 mod media_type;
 mod origin;
@@ -275,35 +276,6 @@ impl Request {
             }
             _ => None,
         }
-    }
-
-    /// Whether the client's version and `Connection` field ask for persistence.
-    pub fn is_persistent(&self) -> bool {
-        if self.head.flags.has(HeadFlags::CLOSE) {
-            return false;
-        }
-        let is_denied = !self.env.is_empty()
-            && self.env.contains(b"nokeepalive")
-            && !self.head.headers_in.contains(b"Via");
-        !is_denied && (self.head.protocol >= 1001 || self.head.flags.has(HeadFlags::KEEP_ALIVE))
-    }
-
-    /// Appends the value of `Keep-Alive` after `answered` responses.
-    pub fn keep_alive_terms(&self, answered: u32, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"timeout=");
-        let mut digits = itoa::Buffer::new();
-        let timeout = self.host.core.keep_alive_timeout().as_secs();
-        out.extend_from_slice(digits.format(timeout).as_bytes());
-        if let Some(limit) = self.keep_alive_limit() {
-            out.extend_from_slice(b", max=");
-            out.extend_from_slice(digits.format(limit.saturating_sub(answered)).as_bytes());
-        }
-    }
-
-    /// The most responses per connection in the host's configuration.
-    pub fn keep_alive_limit(&self) -> Option<u32> {
-        let limit = self.host.core.max_keep_alive_requests.or(100);
-        (limit > 0).then_some(limit)
     }
 
     /// Sets the variables of every TLS connection.

@@ -5,9 +5,7 @@ use super::{Body, HeadError, HeadFlags, HeadLimits, LogLevel, RequestHead};
 use crate::chars::{
     decimal, is_field_content, is_token_string, trim_blanks_end, trim_blanks_start,
 };
-use crate::list;
 use crate::table::{Overlap, Table};
-use crate::words;
 
 pub(super) const TOO_LARGE: &str = "Size of a request header field exceeds server limit.";
 pub(super) const TOO_MANY: &str =
@@ -84,19 +82,7 @@ pub(super) fn join(table: &mut Table, limits: &HeadLimits) -> Result<(), Box<Hea
 fn note_connection(head: &mut RequestHead) {
     if head.flags.has(HeadFlags::CONNECTION) {
         let value = head.headers.get(b"Connection").unwrap_or_default();
-        let mut found = HeadFlags::NONE;
-        if words::same(value, b"keep-alive") {
-            found.set(HeadFlags::KEEP_ALIVE);
-        } else {
-            for token in list::tokens(value) {
-                if list::token_means(token, b"close") {
-                    found.set(HeadFlags::CLOSE);
-                } else if list::token_means(token, b"keep-alive") {
-                    found.set(HeadFlags::KEEP_ALIVE);
-                }
-            }
-        }
-        head.flags.set(found);
+        head.flags.set(HeadFlags::of_connection(value));
     }
     if head.flags.has(HeadFlags::EXPECT) {
         let value = head.headers.get(b"Expect").unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Facts that the parser noted about a request's fields, which save looking them up.
 
+use crate::list;
 use crate::table::mark_of;
 use crate::words;
 
@@ -74,6 +75,22 @@ impl HeadFlags {
     /// Removes the flags of `other`.
     pub const fn unset(&mut self, other: HeadFlags) {
         self.0 &= !other.0;
+    }
+
+    /// [`HeadFlags::CLOSE`] and [`HeadFlags::KEEP_ALIVE`] for a value of `Connection`.
+    pub fn of_connection(value: &[u8]) -> HeadFlags {
+        let mut found = HeadFlags::NONE;
+        if words::same(value, b"keep-alive") {
+            return HeadFlags::KEEP_ALIVE;
+        }
+        for token in list::tokens(value) {
+            if list::token_means(token, b"close") {
+                found.set(HeadFlags::CLOSE);
+            } else if list::token_means(token, b"keep-alive") {
+                found.set(HeadFlags::KEEP_ALIVE);
+            }
+        }
+        found
     }
 
     /// The flag for the presence of the field `name`, whose [`mark_of`] is `mark`; none for other

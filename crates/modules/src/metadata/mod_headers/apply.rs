@@ -169,6 +169,9 @@ fn change(request: &mut Request, fields: Fields, entry: &Entry) -> Result<(), La
             }
         }
     }
+    if fields == Fields::Request && name.eq_ignore_ascii_case(b"Connection") {
+        request.change_connection();
+    }
     Ok(())
 }
 
