@@ -65,6 +65,8 @@ impl Effect {
 pub(super) enum Pattern {
     /// A substring.
     Plain(Vec<u8>),
+    /// A substring in any case.
+    Caseless(Vec<u8>),
     /// A regular expression.
     Regex(Regex),
 }
@@ -79,6 +81,10 @@ impl Pattern {
     ) -> Result<Matched, Later> {
         match self {
             Pattern::Plain(text) => Ok(subject.contains_str(text).into()),
+            Pattern::Caseless(text) => {
+                let is_it = |part: &[u8]| part.eq_ignore_ascii_case(text);
+                Ok((text.is_empty() || subject.windows(text.len()).any(is_it)).into())
+            }
             Pattern::Regex(regex) => request.matches(regex, subject, Some(captures)),
         }
     }

@@ -95,13 +95,10 @@ fn add(cx: &mut Here<'_, '_>, attribute: Attribute, args: &[Arg], ignoring_case:
         return Err(format!("Missing regular expression for {name}").into());
     };
     let pattern = match plain_text(&regex.text) {
-        Some(text) if !ignoring_case => Pattern::Plain(text),
-        plain => {
-            // The escapes of such a text are all but one at its end.
-            let is_cut = plain.is_some() && ends_in_lone_backslash(&regex.text);
-            let length = regex.text.len() - usize::from(is_cut);
-            let text = regex.text.get(..length).unwrap_or_default();
-            let compiled = cx.build().regex(text, ignoring_case);
+        Some(text) if ignoring_case => Pattern::Caseless(text),
+        Some(text) => Pattern::Plain(text),
+        None => {
+            let compiled = cx.build().regex(&regex.text, ignoring_case);
             Pattern::Regex(compiled.map_err(|fault| Fault {
                 message: format!("{name} regex could not be compiled."),
                 span: Some(regex.span),
@@ -110,10 +107,6 @@ fn add(cx: &mut Here<'_, '_>, attribute: Attribute, args: &[Arg], ignoring_case:
         }
     };
     push(cx, Test::Attribute(attribute, pattern), words)
-}
-
-fn ends_in_lone_backslash(text: &[u8]) -> bool {
-    text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
 fn set_env_if_expr(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
