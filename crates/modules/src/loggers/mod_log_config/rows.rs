@@ -102,18 +102,25 @@ fn log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Result<Log, Fault> {
 }
 
 fn condition(cx: &mut Here<'_, '_>, word: &Arg) -> Result<Condition, Fault> {
-    if let Some(name) = word.text.strip_prefix(b"env=") {
+    let (kind, value) = word.text.split_at_checked(5).unwrap_or((&word.text, b""));
+    if let Some((kind, _)) = word.text.split_at_checked(4)
+        && kind.eq_ignore_ascii_case(b"env=")
+    {
+        let name = word.text.get(kind.len()..).unwrap_or_default();
         return match name {
             [] | [b'!'] => Err(Fault::new("missing environment variable name").at(word)),
             [b'!', name @ ..] => Ok(Condition::NotEnv(name.to_vec())),
             name => Ok(Condition::Env(name.to_vec())),
         };
     }
-    let Some(text) = word.text.strip_prefix(b"expr=") else {
+    if !kind.eq_ignore_ascii_case(b"expr=") {
         return Err(Fault::new("error in condition clause").at(word));
-    };
+    }
+    if value.is_empty() {
+        return Err(Fault::new("missing condition").at(word));
+    }
     let flags = Flags { dont_vary: true, ..cx.expr_flags() };
-    let parsed = expr::parse_bool(&cx.build().registry, text, flags);
+    let parsed = expr::parse_bool(&cx.build().registry, value, flags);
     let parsed = parsed.map_err(|error| Fault::new(error.message).at(word))?;
     Ok(Condition::Expr(Arc::new(parsed)))
 }
