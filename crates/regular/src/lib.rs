@@ -45,11 +45,16 @@ pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
         Err(error) => return Err(error.into()),
     };
     let stat = rustix::fs::fstat(&file)?;
+    if is_regular(&stat) { Ok((File::from(file), stat)) } else { Err(NOT_REGULAR.into()) }
+}
+
+/// Whether it is a regular file, or /dev/null.
+fn is_regular(stat: &Stat) -> bool {
     let device = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok((File::from(file), stat)),
-        FileType::CharacterDevice if device == NULL_DEVICE => Ok((File::from(file), stat)),
-        _ => Err(NOT_REGULAR.into()),
+        FileType::RegularFile => true,
+        FileType::CharacterDevice => device == NULL_DEVICE,
+        _ => false,
     }
 }
 
@@ -66,9 +71,10 @@ pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
         Err(Errno::NXIO) => return Err(NOT_REGULAR.into()),
         Err(error) => return Err(error.into()),
     };
-    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
-        FileType::RegularFile => Ok(File::from(file)),
-        _ => Err(NOT_REGULAR.into()),
+    if is_regular(&rustix::fs::fstat(&file)?) {
+        Ok(File::from(file))
+    } else {
+        Err(NOT_REGULAR.into())
     }
 }
 

@@ -9,7 +9,7 @@ use server::log::Level;
 
 /// Events that httpd writes as log lines even at startup, with time and process; it writes all
 /// others verbatim.
-const LOGGED: [(&str, &str, Level); 33] = [
+const LOGGED: [(&str, &str, Level); 35] = [
     ("AH00111", "core", Level::Warn),
     ("AH00113", "core", Level::Notice),
     ("AH00114", "core", Level::Warn),
@@ -28,6 +28,7 @@ const LOGGED: [(&str, &str, Level); 33] = [
     ("AH01574", "so", Level::Warn),
     ("AH01575", "so", Level::Debug),
     ("AH02304", "core", Level::Warn),
+    ("AH02793", "macro", Level::Warn),
     ("AH02795", "macro", Level::Warn),
     ("AH02796", "macro", Level::Warn),
     ("AH02797", "macro", Level::Warn),
@@ -43,6 +44,7 @@ const LOGGED: [(&str, &str, Level); 33] = [
     ("AH00549", "core", Level::Error),
     ("AH00554", "core", Level::Error),
     ("AH03491", "remoteip", Level::Notice),
+    ("AH10032", "env", Level::Warn),
 ];
 
 /// Numbers of an MPM's remarks. At startup httpd writes them verbatim; at a restart the next number

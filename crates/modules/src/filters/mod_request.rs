@@ -8,7 +8,7 @@ use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::errors::RefusedInChunks;
-use server::filter::Attached;
+use server::filter::{Attached, InputFilterDef};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::log::Level;
 use server::merge::Setting;
@@ -42,6 +42,8 @@ impl Module for KeptBody {
     .default("0")];
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
+        // It passes on what comes as long as no body is kept.
+        hooks.input_filter(InputFilterDef { name: "KEPT_BODY", make: |_| None });
         let keeps = |bound: Bound<'_, Self>| bound.dir.limit.or(0) != 0;
         hooks.on(Phase::InsertFilter, Rank::LAST, keeps, limit).pure();
         // Behind those that insert filters.

@@ -4,6 +4,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use bstr::ByteSlice;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
@@ -84,10 +85,15 @@ type Here<'a, 't> = Cx<'a, 't, Env>;
 fn set_env(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let [name, value @ ..] = args else { return Ok(()) };
     if name.text.contains(&b'=') {
-        cx.warn(
-            "AH10032: Spurious usage of '=' in an environment variable name. 'SetEnv A b' \
-             expected instead?",
-        );
+        let text = name.text.trim_start_with(|char| char == '=');
+        let (named, value) = text.split_once_str("=").unwrap_or((text, b""));
+        cx.warn(format!(
+            "AH10032: Spurious usage of '=' in an environment variable name. '{} {} {}' expected \
+             instead?",
+            cx.target.directive,
+            named.as_bstr(),
+            value.as_bstr()
+        ));
     }
     let value = value.first().map(|arg| arg.text.as_slice()).unwrap_or_default();
     cx.dir().set.set(&name.text, value);

@@ -6,15 +6,17 @@ use super::Verbatim;
 use crate::log::Level;
 use crate::request::Request;
 
-/// Macros without contents, and those that are defined again.
-const OF_MACROS: [u32; 2] = [2799, 2802];
-
 /// Warnings that are lines of the host, without a client, with their modules and levels.
-const OF_HOST: [(u32, &str, Level); 3] = [
+const OF_HOST: [(u32, &str, Level); 4] = [
     (113, "core.c", Level::Notice),
     (117, "core.c", Level::Warn),
     (1506, "mod_env.c", Level::Warn),
+    (10032, "mod_env.c", Level::Warn),
 ];
+
+/// Warnings about macros, which name the place themselves.
+const OF_MACROS_FIRST: u32 = 2793;
+const OF_MACROS_LAST: u32 = 2805;
 
 impl Request {
     /// Logs an error or a warning in an `.htaccess` file, and the number of `more` of them.
@@ -26,7 +28,7 @@ impl Request {
         };
         let file = Verbatim::new(file);
         let message = &found.message;
-        let number = found.code.strip_prefix("AH").and_then(|number| number.parse().ok());
+        let number: Option<u32> = found.code.strip_prefix("AH").and_then(|code| code.parse().ok());
         let others = (more > 0).then(|| format!("and {more} more {kind}"));
         if let Some((number, module, level, said)) = of_host(found) {
             let others = others.map(|others| format!(" ({others})")).unwrap_or_default();
@@ -40,8 +42,7 @@ impl Request {
         match (found.severity, number) {
             // In Apache these lines don't even name the file.
             (Severity::Warning, Some(number)) if !added.is_empty() => {
-                let module = if OF_MACROS.contains(&number) { "mod_macro.c" } else { "core.c" };
-                self.log_as(module, level, number, format_args!("{message} ({file}, {added})"));
+                self.log_as("core.c", level, number, format_args!("{message} ({file}, {added})"));
             }
             _ if added.is_empty() => {
                 self.log_as("core.c", level, 0, format_args!("{file}: {message}"));
@@ -53,6 +54,10 @@ impl Request {
 
 /// The number, module, level and text of a warning that is a line of the host.
 fn of_host(found: &Diagnostic) -> Option<(u32, &'static str, Level, &str)> {
+    let code = found.code.strip_prefix("AH").and_then(|code| code.parse().ok());
+    if let Some(number @ OF_MACROS_FIRST..=OF_MACROS_LAST) = code {
+        return Some((number, "mod_macro.c", Level::Warn, &found.message));
+    }
     let (number, said) = found.message.strip_prefix("AH")?.split_once(": ")?;
     let number = number.parse().ok()?;
     let (_, module, level) = OF_HOST.into_iter().find(|(of, _, _)| *of == number)?;

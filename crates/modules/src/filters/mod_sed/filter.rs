@@ -70,7 +70,10 @@ fn start(request: &Request, script: &Arc<Parser>) -> Option<Runner> {
     }
     let runner = Runner::new(script.clone(), recorder.is_some());
     match (runner, &script.script.unfinished) {
-        (Err(name), _) => log(request, &format!("cannot open {}", Verbatim::new(&name))),
+        (Err(name), _) => {
+            let text = format_args!("cannot open {}", Verbatim::new(&name));
+            request.log::<Sed>(Level::Error, 2998, text);
+        }
         (Ok(_), Some(why)) => log(request, why),
         (Ok(runner), None) => return Some(runner),
     }

@@ -69,8 +69,7 @@ fn substitute(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
         (true, true) => Pattern::Caseless(from.to_ascii_lowercase()),
         (true, false) => Pattern::Text(from.to_vec()),
         (false, _) => Pattern::Regex(cx.build().line_regex(from, caseless).map_err(|fault| {
-            let message = format!("Substitute could not compile regex: {}", fault.message);
-            Fault { message, ..fault }.at(arg)
+            Fault { message: "Substitute could not compile regex".to_owned(), ..fault }.at(arg)
         })?),
     };
     let rule = Rule { pattern, replacement: to.to_vec(), flattens };
@@ -100,6 +99,8 @@ fn parse_bytes(text: &[u8]) -> Option<usize> {
         "g" | "G" => 1 << 30,
         _ => return None,
     };
-    let number: i64 = digits.parse().ok()?;
+    // A unit alone is 0, as apr_strtoff reads it.
+    let number: i64 =
+        if digits.is_empty() && !unit.is_empty() { 0 } else { digits.parse().ok()? };
     usize::try_from(number.checked_mul(factor)?).ok()
 }
