@@ -102,27 +102,29 @@ fn log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Result<Log, Fault> {
 }
 
 fn condition(cx: &mut Here<'_, '_>, word: &Arg) -> Result<Condition, Fault> {
-    let (kind, value) = word.text.split_at_checked(5).unwrap_or((&word.text, b""));
-    if let Some((kind, _)) = word.text.split_at_checked(4)
-        && kind.eq_ignore_ascii_case(b"env=")
-    {
-        let name = word.text.get(kind.len()..).unwrap_or_default();
+    if let Some(name) = value_of(&word.text, b"env=") {
         return match name {
             [] | [b'!'] => Err(Fault::new("missing environment variable name").at(word)),
             [b'!', name @ ..] => Ok(Condition::NotEnv(name.to_vec())),
             name => Ok(Condition::Env(name.to_vec())),
         };
     }
-    if !kind.eq_ignore_ascii_case(b"expr=") {
+    let Some(text) = value_of(&word.text, b"expr=") else {
         return Err(Fault::new("error in condition clause").at(word));
-    }
-    if value.is_empty() {
+    };
+    if text.is_empty() {
         return Err(Fault::new("missing condition").at(word));
     }
     let flags = Flags { dont_vary: true, ..cx.expr_flags() };
-    let parsed = expr::parse_bool(&cx.build().registry, value, flags);
+    let parsed = expr::parse_bool(&cx.build().registry, text, flags);
     let parsed = parsed.map_err(|error| Fault::new(error.message).at(word))?;
     Ok(Condition::Expr(Arc::new(parsed)))
+}
+
+/// What follows `name`, which is in any case.
+fn value_of<'w>(word: &'w [u8], name: &[u8]) -> Option<&'w [u8]> {
+    let (found, value) = word.split_at_checked(name.len())?;
+    found.eq_ignore_ascii_case(name).then_some(value)
 }
 
 /// Source: `log_format`
