@@ -30,7 +30,7 @@ impl Request {
         let message = &found.message;
         let number: Option<u32> = found.code.strip_prefix("AH").and_then(|code| code.parse().ok());
         let others = (more > 0).then(|| format!("and {more} more {kind}"));
-        if let Some((number, module, level, said)) = of_host(found) {
+        if let Some((number, module, level, said)) = of_host(found, number) {
             let others = others.map(|others| format!(" ({others})")).unwrap_or_default();
             let text = format_args!("{said}{others}");
             return self.log_of_host_as(module, level, number, text);
@@ -53,9 +53,10 @@ impl Request {
 }
 
 /// The number, module, level and text of a warning that is a line of the host.
-fn of_host(found: &Diagnostic) -> Option<(u32, &'static str, Level, &str)> {
-    let code = found.code.strip_prefix("AH").and_then(|code| code.parse().ok());
-    if let Some(number @ OF_MACROS_FIRST..=OF_MACROS_LAST) = code {
+fn of_host(found: &Diagnostic, number: Option<u32>) -> Option<(u32, &'static str, Level, &str)> {
+    if found.severity == Severity::Warning
+        && let Some(number @ OF_MACROS_FIRST..=OF_MACROS_LAST) = number
+    {
         return Some((number, "mod_macro.c", Level::Warn, &found.message));
     }
     let (number, said) = found.message.strip_prefix("AH")?.split_once(": ")?;

@@ -70,18 +70,15 @@ fn start(request: &Request, script: &Arc<Parser>) -> Option<Runner> {
     }
     let runner = Runner::new(script.clone(), recorder.is_some());
     match (runner, &script.script.unfinished) {
-        (Err(name), _) => {
-            let text = format_args!("cannot open {}", Verbatim::new(&name));
-            request.log::<Sed>(Level::Error, 2998, text);
-        }
-        (Ok(_), Some(why)) => log(request, why),
+        (Err(name), _) => log(request, 2998, &format!("cannot open {}", Verbatim::new(&name))),
+        (Ok(_), Some(why)) => log(request, 0, why),
         (Ok(runner), None) => return Some(runner),
     }
     None
 }
 
-fn log(request: &Request, message: &str) {
-    request.log::<Sed>(Level::Error, 0, format_args!("{message}"));
+fn log(request: &Request, number: u32, message: &str) {
+    request.log::<Sed>(Level::Error, number, format_args!("{message}"));
 }
 
 /// Executes the script on a body of known length, as far as Apache does before it sends the head;
@@ -128,10 +125,10 @@ async fn begin(filter: &mut Filter, request: &mut Request) -> bool {
             }
         };
         for message in std::mem::take(&mut runner.messages) {
-            log(request, &message);
+            log(request, 0, &message);
         }
         if let Err(error) = done {
-            log(request, &error.to_string());
+            log(request, 0, &error.to_string());
             Box::pin(errors::fail_in_filter(request)).await;
             return false;
         }
