@@ -135,7 +135,7 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
         "FancyIndexing",
         Takes::Raw(fancy_indexing),
         "on|off",
-        "Is an error since Apache 2.2.",
+        "Is an error, as in Apache: `IndexOptions FancyIndexing` replaces it.",
     )
     .standing(Places::ALL, Override::ALL),
 ];

@@ -52,9 +52,9 @@ pub(super) const OLD: &[Row<Ssl>] = &[
     old("SSLLogLevel", Takes::Raw(log_level), "level"),
 ];
 
-/// A directive of mod_ssl before Apache 2.2.
+/// A directive of older versions of mod_ssl.
 const fn old(name: &'static str, takes: Takes<Ssl>, syntax: &'static str) -> Row<Ssl> {
-    Row::new(name, takes, syntax, "Is an error since Apache 2.2.")
+    Row::new(name, takes, syntax, "Is an error, as in Apache, which names what replaces it.")
         .standing(Places::ALL, Override::ALL)
 }
 
