@@ -177,6 +177,24 @@ impl Drop for Ref {
     }
 }
 
+/// Gives an object another value.
+///
+/// # Safety
+/// As for [`get`]; nothing uses the value that it has.
+pub(crate) unsafe fn replace<T>(object: *mut py::PyObject, value: T) {
+    // SAFETY: as the caller promises.
+    unsafe { *(*object.cast::<Held<T>>()).value = value };
+}
+
+/// A name that is looked up often.
+///
+/// # Safety
+/// With the lock of Python.
+pub(crate) unsafe fn interned(name: &CStr) -> Option<Ref> {
+    // SAFETY: as the caller promises.
+    unsafe { Ref::own(py::PyUnicode_InternFromString(name.as_ptr())) }
+}
+
 /// Text of Latin-1.
 ///
 /// # Safety

@@ -13,10 +13,13 @@
 #![expect(unsafe_code, reason = "the C API of Python")]
 
 mod environ;
+mod head;
 mod held;
 mod request;
 mod response;
 mod ring;
+mod scripts;
+mod seat;
 
 use std::ptr;
 
@@ -42,7 +45,7 @@ pub unsafe extern "C" fn PyInit__tamarack_wsgi() -> *mut py::PyObject {
     // SAFETY: the caller has the lock; the definition lives as long as the process.
     unsafe {
         let module = py::PyModule_Create(definition);
-        if module.is_null() || !request::prepare() || !response::prepare() {
+        if module.is_null() || !request::prepare() || !response::prepare() || !seat::prepare() {
             return ptr::null_mut();
         }
         let ring = ring::make_type();

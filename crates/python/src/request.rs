@@ -11,11 +11,12 @@ use pyo3_ffi as py;
 use wsgi::{State, Stream, Torn};
 
 use crate::environ::Templates;
+use crate::head::{Head, TEXTS};
 use crate::held::{
     Ref, bytes_of, called, locked, make, make_type, method, none, os_error, tuple, unlocked,
 };
 use crate::response;
-use crate::ring::Shared;
+use crate::ring::{Shared, Taken};
 
 /// The type of requests.
 static KIND: AtomicPtr<py::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
@@ -23,10 +24,7 @@ static KIND: AtomicPtr<py::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
 /// Bytes of a length.
 const LENGTH_BYTES: usize = 4;
 
-/// Texts of a head before the environ.
-const TEXTS: usize = 8;
-
-/// The one of them with the time at which the request came, in µs.
+/// The text of a head with the time at which the request came.
 const RECEIVED: usize = 7;
 
 /// A request.
@@ -35,7 +33,7 @@ pub(crate) struct Request {
     slot: u32,
     state: State,
     /// When it was taken.
-    began: Instant,
+    began: u64,
     /// Under it, the slot is this request's: what is put there or taken from there is.
     ends: Mutex<Ends>,
 }
@@ -45,6 +43,8 @@ pub(crate) struct Request {
 struct Ends {
     written: u32,
     read: u32,
+    /// The head, if it was read for the worker's code.
+    head: Option<Vec<u8>>,
     /// What was read and not used.
     rest: Vec<u8>,
     /// Bytes of the body's current piece that were not read.
@@ -57,11 +57,15 @@ struct Ends {
 }
 
 impl Request {
-    pub fn new(shared: Arc<Shared>, slot: u32, state: State) -> Request {
-        Request { shared, slot, state, began: Instant::now(), ends: Mutex::default() }
+    pub fn new(shared: Arc<Shared>, Taken { slot, state, began }: Taken) -> Request {
+        Request { shared, slot, state, began, ends: Mutex::default() }
     }
 
     /// Whether the loop still waits for the response.
+    pub fn is_waited_for(&self) -> bool {
+        self.is_wanted(&locked(&self.ends))
+    }
+
     fn is_wanted(&self, ends: &Ends) -> bool {
         !ends.is_over && self.shared.region.state(self.slot) == Some(self.state)
     }
@@ -113,14 +117,6 @@ impl Request {
             unsafe { unlocked(|| region.wait_for_change(self.slot, seen)) };
         }
         Some(count)
-    }
-
-    /// Takes bytes that [`Request::fill`] has read.
-    fn taken(&self, count: usize) -> Vec<u8> {
-        let rest = &mut locked(&self.ends).rest;
-        let count = count.min(rest.len());
-        let left = rest.split_off(count);
-        std::mem::replace(rest, left)
     }
 
     /// Sends all of these bytes; false if the loop has gone.
@@ -197,49 +193,54 @@ impl Request {
         }
     }
 
-    /// The length that stands before a head or a piece; `None` if it does not come.
+    /// Reads the text of the head; `None` if the client has gone.
     ///
     /// # Safety
     /// With the lock of Python.
-    unsafe fn length(&self) -> Option<usize> {
-        // SAFETY: as the caller promises.
-        let is_there = unsafe { self.fill(LENGTH_BYTES) };
-        let bytes = is_there.then(|| self.taken(LENGTH_BYTES))?;
-        bytes.try_into().ok().map(|bytes| u32::from_le_bytes(bytes) as usize)
+    pub unsafe fn read_head(&self) -> Option<Vec<u8>> {
+        // SAFETY: as the caller promises, and so below.
+        if !unsafe { self.fill(LENGTH_BYTES) } {
+            return None;
+        }
+        let length = locked(&self.ends).rest.first_chunk::<LENGTH_BYTES>().copied()?;
+        let end = LENGTH_BYTES + u32::from_le_bytes(length) as usize;
+        // SAFETY: as above.
+        if !unsafe { self.fill(end) } {
+            return None;
+        }
+        let rest = &mut locked(&self.ends).rest;
+        let left = rest.split_off(end);
+        let mut head = std::mem::replace(rest, left);
+        head.drain(..LENGTH_BYTES);
+        Some(head)
+    }
+
+    /// Leaves the text of the head to [`head`].
+    pub fn put_back(&self, head: Vec<u8>) {
+        locked(&self.ends).head = Some(head);
     }
 
     /// The head: its texts, the time, and the environ; None if the client has gone.
     unsafe fn head(&self) -> Option<Ref> {
         // SAFETY: with the lock of Python, as the caller promises.
         unsafe {
-            let Some(length) = self.length() else { return none() };
-            if !self.fill(length) {
-                return none();
-            }
-            let head = self.taken(length);
+            let known = locked(&self.ends).head.take();
+            let Some(head) = known.or_else(|| self.read_head()) else { return none() };
             let mut templates = self.shared.take_templates();
-            let parsed = self.parsed(&head, &mut templates);
+            let parsed = self.parsed(&Head::parse(&head), &mut templates);
             self.shared.leave_templates(templates);
             parsed
         }
     }
 
     /// The same of the text of a head.
-    unsafe fn parsed(&self, head: &[u8], templates: &mut Templates) -> Option<Ref> {
-        let mut left = head;
-        let items = (0..TEXTS + 1).map(|place| {
-            // SAFETY: as above.
-            unsafe {
-                if place == TEXTS {
-                    return templates.environ(left, self.shared.constants().as_ref());
-                }
-                let end = left.iter().position(|byte| *byte == 0).unwrap_or(left.len());
-                let text = left.get(..end).unwrap_or_default();
-                left = left.get(end + 1..).unwrap_or_default();
-                match place {
-                    RECEIVED => Ref::own(py::PyFloat_FromDouble(seconds(text))),
-                    place => templates.text(place, text),
-                }
+    unsafe fn parsed(&self, head: &Head<'_>, templates: &mut Templates) -> Option<Ref> {
+        // SAFETY: as above.
+        let items = (0..TEXTS + 1).map(|place| unsafe {
+            match head.texts.get(place) {
+                None => templates.environ(head.environ, self.shared.constants().as_ref()),
+                Some(_) if place == RECEIVED => Ref::own(py::PyFloat_FromDouble(head.received())),
+                Some(text) => templates.text(place, text),
             }
         });
         // SAFETY: as above.
@@ -251,11 +252,6 @@ impl Drop for Request {
     fn drop(&mut self) {
         self.finish();
     }
-}
-
-fn seconds(text: &[u8]) -> f64 {
-    let text = std::str::from_utf8(text).ok();
-    text.and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 1e6
 }
 
 /// Makes the type; false with an error of Python.
@@ -323,8 +319,7 @@ unsafe extern "C" fn is_closed(
     // SAFETY: as above.
     unsafe {
         called((this, args, count), c"is_closed()", |request: &Request, []| {
-            let is_wanted = request.is_wanted(&locked(&request.ends));
-            Ref::own(py::PyBool_FromLong((!is_wanted).into()))
+            Ref::own(py::PyBool_FromLong((!request.is_waited_for()).into()))
         })
     }
 }

@@ -76,24 +76,89 @@ pub(crate) unsafe extern "C" fn respond(
     // SAFETY: as `called` needs it; the body has the lock.
     unsafe {
         called((this, args, count), usage, |request: &Request, arguments| {
-            let [application, environ, log, class, wire] = arguments;
-            let response = Response {
-                class: Ref::share(class),
-                wire: Ref::share(wire),
-                other: Mutex::default(),
-                given: Mutex::default(),
-            };
-            let object = make(KIND.load(Ordering::Relaxed), response)?;
-            let definition = START.load(Ordering::Relaxed);
-            let start = py::PyCFunction_NewEx(definition, object.as_ptr(), ptr::null_mut());
-            let start = Ref::own(start)?;
-            let result = call(application, [environ, start.as_ptr()])?;
-            let response = get::<Response>(object.as_ptr());
-            if response.finish(request, result.as_ptr(), log)? {
-                return none();
+            let [application, environ, log, class, wire] = arguments.map(|one| Ref::share(one));
+            let maker = Maker::new(&class, &wire)?;
+            match maker.run(request, (&application, &environ, &log))? {
+                Outcome::Complete => none(),
+                Outcome::Other { result, response } => {
+                    tuple([Some(result), Some(response)].into_iter())
+                }
             }
-            tuple([Some(result), response.other()].into_iter())
         })
+    }
+}
+
+/// A response, and its `start_response`.
+pub(crate) struct Maker {
+    response: Ref,
+    start: Ref,
+}
+
+/// What an application has made.
+pub(crate) enum Outcome {
+    /// A response that is complete.
+    Complete,
+    /// What it has returned, and a response of the worker's class, which has to go on.
+    Other { result: Ref, response: Ref },
+}
+
+impl Maker {
+    /// `None` with an error of Python.
+    ///
+    /// # Safety
+    /// With the lock of Python, after [`prepare`].
+    pub unsafe fn new(class: &Ref, wire: &Ref) -> Option<Maker> {
+        let response = Response {
+            class: class.clone(),
+            wire: wire.clone(),
+            other: Mutex::default(),
+            given: Mutex::default(),
+        };
+        // SAFETY: as the caller promises.
+        unsafe {
+            let response = make(KIND.load(Ordering::Relaxed), response)?;
+            let definition = START.load(Ordering::Relaxed);
+            let start = py::PyCFunction_NewEx(definition, response.as_ptr(), ptr::null_mut());
+            Some(Maker { response, start: Ref::own(start)? })
+        }
+    }
+
+    /// Its objects.
+    pub fn objects(&self) -> [&Ref; 2] {
+        [&self.response, &self.start]
+    }
+
+    /// Forgets what was given.
+    ///
+    /// # Safety
+    /// With the lock of Python.
+    pub unsafe fn clear(&self) {
+        // SAFETY: as the caller promises.
+        let response = unsafe { get::<Response>(self.response.as_ptr()) };
+        let given = locked(&response.given).take();
+        let other = locked(&response.other).take();
+        drop((given, other));
+    }
+
+    /// Runs an application with an environ and a log; `None` with an error of Python.
+    ///
+    /// # Safety
+    /// With the lock of Python.
+    pub unsafe fn run(
+        &self,
+        request: &Request,
+        (application, environ, log): (&Ref, &Ref, &Ref),
+    ) -> Option<Outcome> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let arguments = [environ.as_ptr(), self.start.as_ptr()];
+            let result = call(application.as_ptr(), arguments)?;
+            let response = get::<Response>(self.response.as_ptr());
+            if response.finish(request, result.as_ptr(), log.as_ptr())? {
+                return Some(Outcome::Complete);
+            }
+            Some(Outcome::Other { result, response: response.other()? })
+        }
     }
 }
 

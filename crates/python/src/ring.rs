@@ -1,26 +1,28 @@
 //! The memory that a worker process shares with the loops, and its threads that wait there.
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3_ffi as py;
-use wsgi::{Geometry, Known, Region};
+use rustix::time::{ClockId, clock_gettime};
+use wsgi::{Geometry, Known, Region, State};
 
 use crate::environ::Templates;
 use crate::held::{
     Ref, bytes_of, called, caught, locked, make, make_type as make_held, method, none, number,
     os_error, tuple, unlocked,
 };
-use crate::request::{self, Request};
+use crate::scripts::{Scripts, identity};
+use crate::seat::{self, Names};
 
 /// A request that takes no longer is quick: the next one may be, too, and the loop's bell can wait
-/// for its end.
-const QUICK: Duration = Duration::from_micros(500);
+/// for its end. In nanoseconds.
+const QUICK: u64 = 500_000;
 
-/// How many requests may end before the bells are rung.
-const TOGETHER: u32 = 16;
+/// How long ends of quick requests wait for others before the bells are rung, in nanoseconds.
+const TOGETHER: u64 = 200_000;
 
 /// What all requests of a process share.
 pub(crate) struct Shared {
@@ -35,13 +37,40 @@ pub(crate) struct Shared {
     bells: RwLock<Vec<Option<RawFd>>>,
     /// Requests that were seen to wait.
     known: Mutex<Known>,
-    /// Ends of requests for which no bell was rung.
-    unrung: AtomicU32,
+    /// When the first request ended for which no bell was rung; 0 if all were.
+    unrung: AtomicU64,
     /// Requests that were taken and are not finished.
     pub busy: AtomicUsize,
     is_draining: AtomicBool,
     /// How long a client may take nothing.
     pub send_timeout: Option<Duration>,
+    /// How many requests were begun.
+    count: AtomicU64,
+    /// When a request was served last without the worker's code, and when the companion was told
+    /// last that the process is used.
+    activity: AtomicU64,
+    pub used: AtomicU64,
+    pub scripts: Scripts,
+    pub names: Names,
+}
+
+/// A request that was taken, and when.
+pub(crate) struct Taken {
+    pub slot: u32,
+    pub state: State,
+    pub began: u64,
+}
+
+/// The time in nanoseconds, as `time.monotonic_ns` has it.
+pub(crate) fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+/// The time in seconds since 1970.
+pub(crate) fn wall_seconds() -> f64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
 impl Shared {
@@ -60,6 +89,26 @@ impl Shared {
         locked(&self.templates).push(templates);
     }
 
+    /// Counts a request that is begun.
+    pub fn begin(&self) -> u64 {
+        self.count.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A request goes to another process.
+    pub fn uncount(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many requests were begun.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// An application has done something at this time.
+    pub fn touch(&self, now: u64) {
+        self.activity.store(now, Ordering::Relaxed);
+    }
+
     /// Something has happened in a slot of a loop.
     pub fn tell_loop(&self, lane: u16, slot: u32) {
         if self.region.tell_loop(lane, slot) {
@@ -69,15 +118,19 @@ impl Shared {
 
     /// A request has ended in a slot of a loop, which began at this time. Its bell is left alone if
     /// the loop looks soon: it would take the CPU from this thread each time, which has more to do.
-    pub fn tell_end(&self, lane: u16, slot: u32, began: Instant) {
-        if began.elapsed() >= QUICK {
+    pub fn tell_end(&self, lane: u16, slot: u32, began: u64) {
+        let now = now();
+        if now.saturating_sub(began) >= QUICK {
             return self.tell_loop(lane, slot);
         }
         if self.region.tell_loop_soon(lane, slot) {
             self.ring(lane);
         }
-        if self.unrung.fetch_add(1, Ordering::SeqCst) + 1 >= TOGETHER {
-            self.ring_all();
+        match self.unrung.load(Ordering::SeqCst) {
+            // Two threads may set it: the times differ by nothing that matters.
+            0 => self.unrung.store(now.max(1), Ordering::SeqCst),
+            first if now.saturating_sub(first) >= TOGETHER => self.ring_all(),
+            _ => {}
         }
     }
 
@@ -106,12 +159,16 @@ impl Shared {
 
 pub(crate) unsafe fn make_type() -> *mut py::PyObject {
     let methods = vec![
-        method(c"take", take),
+        method(c"seat", seat::seat),
         method(c"drain", drain),
         method(c"busy", busy),
         method(c"set_bell", set_bell),
         method(c"set_constants", set_constants),
         method(c"stat", stat),
+        method(c"know", know),
+        method(c"forget", forget),
+        method(c"count", count_begun),
+        method(c"activity", activity),
         py::PyMethodDef::zeroed(),
     ];
     // SAFETY: as the caller promises, with the lock.
@@ -153,28 +210,25 @@ unsafe extern "C" fn new(
             constants: Mutex::default(),
             bells: RwLock::default(),
             known: Mutex::default(),
-            unrung: AtomicU32::new(0),
+            unrung: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
             send_timeout: (timeout > 0).then(|| Duration::from_secs(timeout.into())),
+            count: AtomicU64::new(0),
+            activity: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+            scripts: Scripts::default(),
+            names: Names::new()?,
         };
         make(kind, Arc::new(shared))
     })
 }
 
-/// `take()`: waits for a request; None at the end.
-unsafe extern "C" fn take(
-    this: *mut py::PyObject,
-    args: *mut *mut py::PyObject,
-    count: py::Py_ssize_t,
-) -> *mut py::PyObject {
-    // SAFETY: as `called` needs it, and so are those below; the body has the lock.
-    unsafe { called((this, args, count), c"take()", |shared, []| next_request(shared)) }
-}
-
+/// Waits for a request; `None` once no more are taken.
+///
 /// # Safety
 /// With the lock of Python.
-unsafe fn next_request(shared: &Arc<Shared>) -> Option<Ref> {
+pub(crate) unsafe fn next_request(shared: &Shared) -> Option<Taken> {
     let (region, place) = (&shared.region, u32::from(shared.place));
     loop {
         region.is_up(place);
@@ -184,8 +238,7 @@ unsafe fn next_request(shared: &Arc<Shared>) -> Option<Ref> {
             if region.queued() > 0 {
                 region.wake_worker();
             }
-            // SAFETY: as the caller promises.
-            return unsafe { none() };
+            return None;
         }
         let taken = region.take(shared.place, &mut locked(&shared.known));
         if let Some((slot, state, has_more)) = taken {
@@ -193,8 +246,7 @@ unsafe fn next_request(shared: &Arc<Shared>) -> Option<Ref> {
                 region.wake_worker();
             }
             shared.busy.fetch_add(1, Ordering::SeqCst);
-            // SAFETY: as the caller promises.
-            return unsafe { request::make_object(Request::new(shared.clone(), slot, state)) };
+            return Some(Taken { slot, state, began: now() });
         }
         shared.ring_all();
         let draining = &shared.is_draining;
@@ -211,7 +263,7 @@ unsafe extern "C" fn drain(
     args: *mut *mut py::PyObject,
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    // SAFETY: as above.
+    // SAFETY: as `called` needs it, and so are those below; the body has the lock.
     unsafe {
         called((this, args, count), c"drain()", |shared: &Arc<Shared>, []| {
             shared.is_draining.store(true, Ordering::SeqCst);
@@ -300,12 +352,80 @@ unsafe extern "C" fn stat(
     unsafe {
         called((this, args, count), c"stat(path)", |_: &Arc<Shared>, [path]| {
             let Ok(found) = rustix::fs::stat(bytes_of(path)?) else { return none() };
-            let time = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
-            let time = py::PyLong_FromLongLong(i64::try_from(time).unwrap_or(i64::MAX));
-            let number = py::PyLong_FromUnsignedLongLong(found.st_ino);
-            let size = py::PyLong_FromLongLong(found.st_size);
+            let (time, number, size) = identity(&found);
+            let number = py::PyLong_FromUnsignedLongLong(number);
+            let [time, size] = [time, size].map(|value| py::PyLong_FromLongLong(value));
             let items = [time, number, size].map(|item| Ref::own(item));
             tuple(items.into_iter())
+        })
+    }
+}
+
+/// `know(path, text, names, time, number, size)`: a script is loaded: its path as bytes and as
+/// text, the names of its module, and what `stat` says of the file.
+unsafe extern "C" fn know(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    let usage = c"know(path, text, names, time, number, size)";
+    // SAFETY: as above.
+    unsafe {
+        called((this, args, count), usage, |shared: &Arc<Shared>, arguments| {
+            let [path, text, names, time, inode, size] = arguments;
+            let inode = py::PyLong_AsUnsignedLongLong(inode);
+            if inode == u64::MAX && !py::PyErr_Occurred().is_null() {
+                return None;
+            }
+            let identity = (number(time)?, inode, number(size)?);
+            let objects = (Ref::share(text), Ref::share(names));
+            shared.scripts.know(bytes_of(path)?, objects, identity)?;
+            none()
+        })
+    }
+}
+
+/// `forget(path)`: a script is not loaded any more.
+unsafe extern "C" fn forget(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above.
+    unsafe {
+        called((this, args, count), c"forget(path)", |shared: &Arc<Shared>, [path]| {
+            shared.scripts.forget(bytes_of(path)?);
+            none()
+        })
+    }
+}
+
+/// `count()`: how many requests were begun.
+unsafe extern "C" fn count_begun(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above.
+    unsafe {
+        called((this, args, count), c"count()", |shared: &Arc<Shared>, []| {
+            Ref::own(py::PyLong_FromUnsignedLongLong(shared.count()))
+        })
+    }
+}
+
+/// `activity()`: when a request was served last without the worker's code, as of `time.monotonic`;
+/// 0 if none was.
+unsafe extern "C" fn activity(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as above.
+    unsafe {
+        called((this, args, count), c"activity()", |shared: &Arc<Shared>, []| {
+            let activity = shared.activity.load(Ordering::Relaxed);
+            Ref::own(py::PyFloat_FromDouble(activity as f64 / 1e9))
         })
     }
 }

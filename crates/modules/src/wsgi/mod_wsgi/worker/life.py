@@ -4,19 +4,61 @@ import math
 import signal
 
 
+class _Seat:
+    """A thread's place: when it took its request, and what it has. The extension has its own."""
+
+    def __init__(self):
+        self._began = self._busy = 0.0
+        self._environ = self._data = None
+        self._count = 0
+
+    def take(self):
+        self._began = time.monotonic()
+
+    def begin(self):
+        """Counts a request: how many the thread and the process have."""
+        self._count += 1
+        return self._count, _life.count()
+
+    def uncount(self):
+        self._count -= 1
+
+    def count(self):
+        return self._count
+
+    def end(self):
+        self._busy, self._began = self.busy(), 0.0
+
+    def began(self):
+        return self._began
+
+    def busy(self):
+        began = self._began
+        return self._busy + (time.monotonic() - began if began else 0.0)
+
+    def set_environ(self, environ):
+        self._environ, self._data = environ, None
+
+    def data(self):
+        """What the application keeps for the current request; None if there is no request."""
+        if self._environ is not None and self._data is None:
+            self._data = {}
+        return self._data
+
+
 class _Task:
     """What a thread does."""
 
-    __slots__ = ('thread', 'ident', 'count', 'started', 'began', 'environ', 'data', 'poller',
-                 'lock', 'is_running', 'is_timed_out')
+    __slots__ = ('thread', 'ident', 'seat', 'log', 'poller', 'lock', 'is_running',
+                 'is_timed_out')
 
     def __init__(self, thread):
         self.thread = thread
         self.ident = threading.get_ident()
-        self.count = 0
-        self.started = self.began = 0
-        self.environ = None
-        self.data = {}
+        self.log = None
+        self.seat = _Seat() if _ring is None else _ring.seat(
+            thread, not (_SLOW or _number('interrupt-timeout')), _number('maximum-requests'),
+            _make_kit, _give_other, _fail, _report_use, _Response, _event_callbacks)
         self.poller = select.poll()
         # Under it, it is decided whether the thread still runs a request, and may be interrupted.
         self.lock = threading.Lock()
@@ -44,11 +86,9 @@ class _Life:
         self.started = time.time()
         self.began = time.monotonic()
         self.turn = threading.Lock()
-        # Counters: a Python without a lock of its own would lose some.
+        # Held where one thread of several is to do something.
         self.lock = threading.Lock()
-        self.active = set()
-        self.count = 0
-        self.busy = 0.0
+        self.tasks = []
         self.is_draining = False
         self.is_retiring = False
         self.is_evicted = False
@@ -63,9 +103,23 @@ class _Life:
         self.notice, self.noticer = os.pipe()
         self.maximum = _number('maximum-requests')
 
+    def count(self):
+        """How many requests were begun."""
+        if _ring is not None:
+            return _ring.count()
+        return sum(task.seat.count() for task in list(self.tasks))
+
+    def active(self):
+        """How many are in progress."""
+        return sum(task.seat.began() > 0 for task in list(self.tasks))
+
     def busy_seconds(self):
-        now = time.monotonic()
-        return self.busy + sum(now - task.began for task in list(self.active))
+        return sum(task.seat.busy() for task in list(self.tasks))
+
+    def activity(self):
+        """When an application did something last; None if none has."""
+        last = self.last_activity
+        return last if _ring is None else max(last or 0, _ring.activity()) or None
 
     def begin_startup(self):
         if self.startup_began is None:
@@ -75,20 +129,17 @@ class _Life:
         self.startup_began = math.inf
 
     def take(self, task):
-        """Waits for a request; returns its connection, or None at the end."""
-        wire = self._take_slot() if _ring is not None else self._take_socket(task)
-        if wire is None:
-            return None
-        task.began = now = time.monotonic()
-        self.active.add(task)
-        if now - self.used >= 1:
-            self.used = now
-            _report(b'U')
+        """Waits for a request that the extension does not serve; returns its connection, or None
+        at the end."""
+        if _ring is not None:
+            return task.seat.serve()
+        wire = self._take_socket(task)
+        if wire is not None:
+            now = time.monotonic()
+            if now - self.used >= 1:
+                self.used = now
+                _report_use()
         return wire
-
-    def _take_slot(self):
-        request = _ring.take()
-        return None if request is None else _SlotWire(request)
 
     def _take_socket(self, task):
         with self.turn:
@@ -105,8 +156,7 @@ class _Life:
                 if not rights:
                     # The server has gone.
                     return None
-                task.began = time.monotonic()
-                self.active.add(task)
+                task.seat.take()
                 return _Wire(int.from_bytes(rights[0][2][:4], sys.byteorder))
         return None
 
@@ -115,15 +165,15 @@ class _Life:
         if _ring is not None:
             return _ring.busy() > 0
         with self.turn:
-            return bool(self.active)
+            return self.active() > 0
 
     def done(self, task):
-        self.active.discard(task)
-        with self.lock:
-            self.busy += time.monotonic() - task.began
-            if self.maximum and self.count >= self.maximum and not self.is_retiring:
-                self.is_retiring = True
-                _report(b'R', 'Maximum requests reached')
+        task.seat.end()
+        if self.maximum:
+            with self.lock:
+                if self.count() >= self.maximum and not self.is_retiring:
+                    self.is_retiring = True
+                    _report(b'R', 'Maximum requests reached')
         if _watches_lock:
             _watch_lock()
         if self.is_draining:
@@ -190,37 +240,32 @@ def _serve(wire, task):
     if head is None or wire.is_closed(task.poller):
         # The client has left while the request waited.
         return
-    task.count += 1
-    with _life.lock:
-        _life.count += 1
-    task.started = time.time()
-    task.data = {}
+    counts = task.seat.begin()
     if 'i' not in head[3]:
         _touch()
-    _local.log = log = _Log('<wsgi.errors>', wire)
+    task.log = log = _Log('<wsgi.errors>', wire)
     if _event_callbacks:
         _publish(_event_callbacks, 'request_started', thread_id=task.thread)
     try:
         task.is_running = True
         if head[0] == 'r':
-            _respond(wire, head, log, task)
+            _respond(wire, head, log, task, counts)
         else:
             _answer(wire, head, log)
     except _Reload:
         _life.drain('Script changed')
-        with _life.lock:
-            _life.count -= 1
+        task.seat.uncount()
         wire.send([_RETRY])
     finally:
         task.settle()
-        taken = time.monotonic() - task.began
+        taken = time.monotonic() - task.seat.began()
         if _SLOW and taken >= _SLOW:
-            uri = (task.environ or {}).get('REQUEST_URI', '')
+            uri = head[-1].get('REQUEST_URI', '') if head[0] == 'r' else ''
             line = 'mod_wsgi (pid=%d): Slow request: %s took %.3f seconds.'
             _Log('<wsgi.errors>', None, b'4')._line(line % (os.getpid(), uri, taken))
         log._finish()
-        _local.log = None
-        task.environ = None
+        task.log = None
+        task.seat.set_environ(None)
         if _event_callbacks:
             _publish(_event_callbacks, 'request_finished', thread_id=task.thread)
 
@@ -241,14 +286,47 @@ def _answer(wire, head, log):
     wire.send([answer])
 
 
+def _make_kit(request, has_body):
+    """What a request needs that the extension serves."""
+    wire = _SlotWire(request)
+    _local.task.log = log = _Log('<wsgi.errors>', wire)
+    return wire, log, Input(wire, has_body)
+
+
+def _give_other(wire, path, result, response):
+    """Goes on with a response that the extension has begun."""
+    _finished(wire, path, lambda: (result, response))
+
+
+def _fail(wire, path, error):
+    """The application has failed that the extension has called."""
+    def again():
+        raise error
+    _finished(wire, path, again)
+
+
+def _finished(wire, path, make):
+    try:
+        _make_response(wire, path, make)
+    finally:
+        _flush_log()
+        wire.finish()
+
+
+def _report_use():
+    """Tells the companion that the process is used."""
+    _report(b'U')
+
+
 def _work(number):
-    task = _Task(number)
-    _local.task = task
+    _local.task = task = _Task(number)
+    _life.tasks.append(task)
     while True:
-        wire = _life.take(task)
-        if wire is None:
-            return
+        wire = None
         try:
+            wire = _life.take(task)
+            if wire is None:
+                break
             _serve(wire, task)
         except (OSError, RequestTimeout):
             # The client has left, or the end of the request was interrupted.
@@ -257,8 +335,11 @@ def _work(number):
             _write_log('Exception occurred within the worker.')
             _write_traceback()
         finally:
-            wire.finish()
-            _life.done(task)
+            if wire is not None:
+                wire.finish()
+                _life.done(task)
+    if _life.is_draining:
+        _life.notify()
 
 
 def _check_limits(now):
@@ -269,8 +350,8 @@ def _check_limits(now):
         _write_log("Application startup timer expired, stopping process '%s'." % _GROUP)
         return False
     limit = _number('inactivity-timeout')
-    if limit and _life.last_activity is not None and now - _life.last_activity >= limit:
-        _life.last_activity = None
+    last = _life.activity()
+    if limit and last is not None and now - last >= limit:
         _write_log("Daemon process idle inactivity timer expired, stopping process '%s'."
                    % _GROUP, b'6')
         return False
@@ -282,14 +363,15 @@ def _check_limits(now):
     if limit:
         limit *= 1 + math.log(max(_THREADS, 1))
         grace = _number('interrupt-timeout')
-        for task in list(_life.active):
-            taken = now - task.began
-            if taken < limit:
+        for task in _life.tasks:
+            began = task.seat.began()
+            taken = now - began
+            if not began or taken < limit:
                 continue
             if grace and not task.is_timed_out:
                 with task.lock:
                     # It may be done by now, or with another request.
-                    if task.is_running and now - task.began >= limit:
+                    if task.is_running and task.seat.began() == began:
                         task.is_timed_out = True
                         _interrupt(task, RequestTimeout)
             elif not grace or taken >= limit + grace:
@@ -306,7 +388,7 @@ def _intercept_signals():
     def intercepted(number, handler):
         import traceback
         _write_log('Callback registration for signal %d ignored.' % number, b'4')
-        log = getattr(_local, 'log', None) or _process_log
+        log = _current_log() or _process_log
         for line in ''.join(traceback.format_stack()).rstrip('\n').split('\n'):
             log._line(line)
         return signal.getsignal(number)

@@ -2,12 +2,22 @@
 
 import io
 
+# Its task is what the thread does, if it serves requests.
 _local = threading.local()
 _log_lock = threading.Lock()
 
 
+def _current_log():
+    """The log of the thread's request; None if there is none."""
+    task = getattr(_local, 'task', None)
+    return None if task is None else task.log
+
+
 class _Output(io.TextIOBase):
     """A text file without a descriptor, which stays open."""
+
+    # What else an application sets is in its dictionary.
+    __slots__ = ('_name',)
 
     def __init__(self, name):
         self._name = name
@@ -75,12 +85,13 @@ class _Bytes(io.BufferedIOBase):
 class _Log(_Output):
     """A text file whose lines go to the error log, as those of a request or of the process."""
 
-    _rest = ''
+    __slots__ = ('_wire', '_level', '_rest')
 
     def __init__(self, name, wire=None, level=b'3'):
         self._name = name
         self._wire = wire
         self._level = level
+        self._rest = ''
 
     def write(self, text):
         if not isinstance(text, str):
@@ -135,7 +146,7 @@ class _Current(_Output):
         self._own = _Log(name)
 
     def _target(self):
-        return getattr(_local, 'log', None) or self._own
+        return _current_log() or self._own
 
     def write(self, text):
         return self._target().write(text)
@@ -159,7 +170,7 @@ _process_log = _Log('<wsgi.errors>')
 
 def _write_log(text, level=b'3'):
     """Logs a message of mod_wsgi."""
-    log = getattr(_local, 'log', None)
+    log = _current_log()
     line = 'mod_wsgi (pid=%d): %s' % (os.getpid(), text)
     target = _Log('<wsgi.errors>', log._wire if log is not None else None, level)
     target._line(line)
@@ -172,7 +183,7 @@ def _write_traceback(level=b'3'):
     # The frames of this worker are of no interest.
     while trace is not None and trace.tb_frame.f_code.co_filename == '<mod_wsgi>':
         trace = trace.tb_next
-    log = getattr(_local, 'log', None) or _process_log
+    log = _current_log() or _process_log
     try:
         lines = traceback.format_exception(kind, error, trace)
     except Exception:

@@ -24,9 +24,10 @@ def _publish(callbacks, name, **arguments):
 
 def _request_data():
     task = getattr(_local, 'task', None)
-    if task is None or task.environ is None:
+    data = None if task is None else task.seat.data()
+    if data is None:
         raise RuntimeError('no active request for this thread')
-    return task.data
+    return data
 
 
 def _process_metrics():
@@ -34,9 +35,9 @@ def _process_metrics():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {
         'pid': os.getpid(),
-        'request_count': _life.count,
+        'request_count': _life.count(),
         'request_busy_time': _life.busy_seconds(),
-        'active_requests': len(_life.active),
+        'active_requests': _life.active(),
         'memory_max_rss': used.ru_maxrss * 1024,
         'cpu_user_time': used.ru_utime,
         'cpu_system_time': used.ru_stime,
@@ -50,9 +51,9 @@ def _process_metrics():
 def _request_metrics():
     return {
         'pid': os.getpid(),
-        'request_count': _life.count,
+        'request_count': _life.count(),
         'request_threads_maximum': _THREADS,
-        'request_threads_active': len(_life.active),
+        'request_threads_active': _life.active(),
         'request_busy_time': _life.busy_seconds(),
     }
 
@@ -109,7 +110,7 @@ def _late(name):
         def emit(self, record):
             levels = ((50, b'2'), (40, b'3'), (30, b'4'), (20, b'6'), (0, b'7'))
             level = next(level for least, level in levels if record.levelno >= least)
-            log = getattr(_local, 'log', None)
+            log = _current_log()
             target = _Log('<wsgi.errors>', log._wire if log is not None else None, level)
             for line in self.format(record).split('\n'):
                 target._line(line)

@@ -11,15 +11,17 @@ class RequestTimeout(BaseException):
 class Input:
     """wsgi.input: the body, which is asked for when it is read first."""
 
-    _is_asked = False
-    # The current piece, and how much of it was read.
-    _buffer = b''
-    _at = 0
-    _failure = None
+    # As in mod_wsgi, it has no other attributes.
+    __slots__ = ('_wire', '_is_over', '_is_asked', '_buffer', '_at', '_failure', '_lock')
 
     def __init__(self, wire, has_body):
         self._wire = wire
         self._is_over = not has_body
+        self._is_asked = False
+        # The current piece, and how much of it was read.
+        self._buffer = b''
+        self._at = 0
+        self._failure = None
         # Applications may read with several threads.
         self._lock = threading.Lock()
 
@@ -380,6 +382,6 @@ def _give(result, response, path):
 
 
 def _flush_log():
-    log = getattr(_local, 'log', None)
+    log = _current_log()
     if log is not None and log._rest:
         log.flush()

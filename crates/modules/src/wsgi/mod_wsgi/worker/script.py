@@ -44,6 +44,8 @@ class _Script:
             raise
         self.changed = (found.st_mtime_ns, found.st_ino, found.st_size)
         self.module = module
+        if _ring is not None:
+            _ring.know(self.encoded, self.path, module.__dict__, *self.changed)
         return module
 
 
@@ -74,6 +76,8 @@ def _loaded(path, reloads, required=None):
                 raise _Reload
             _write_log("Reloading WSGI script '%s'." % path, b'6')
             script.module = None
+            if _ring is not None:
+                _ring.forget(script.encoded)
         _life.begin_startup()
         try:
             module = script.load()
@@ -116,8 +120,9 @@ def _must_reload(script, required):
 
 _SET_LATER = ('wsgi.errors', 'wsgi.input', 'mod_wsgi.script_reloading', 'mod_wsgi.enable_sendfile',
               'mod_wsgi.ignore_activity', 'mod_wsgi.request_start', 'mod_wsgi.queue_start',
-              'mod_wsgi.daemon_start', 'mod_wsgi.application_start', 'mod_wsgi.server_pid',
-              'mod_wsgi.thread_id', 'mod_wsgi.thread_requests', 'mod_wsgi.total_requests')
+              'mod_wsgi.daemon_start', 'mod_wsgi.application_start', 'mod_wsgi.thread_id',
+              'mod_wsgi.thread_requests', 'mod_wsgi.total_requests')
+_OF_APPLICATIONS = (*_SET_LATER, 'mod_wsgi.server_pid')
 _CONSTANTS = {
     'wsgi.version': (1, 0),
     'wsgi.multithread': _THREADS > 1,
@@ -126,6 +131,7 @@ _CONSTANTS = {
     'wsgi.input_terminated': True,
     'wsgi.file_wrapper': FileWrapper,
     'mod_wsgi.version': (6, 0, 5),
+    'mod_wsgi.server_pid': str(os.getppid()),
     'apache.version': (2, 4, 71),
     # So that an environ has room for them.
     **dict.fromkeys(_SET_LATER),
@@ -134,10 +140,7 @@ if _ring is not None:
     _ring.set_constants(_CONSTANTS)
 
 
-_SERVER_PID = str(os.getppid())
-
-
-def _respond(wire, head, log, task):
+def _respond(wire, head, log, task, counts):
     """Serves a request."""
     _, script, callable_object, flags, _, handler_script, filename, received, environ = head
     path = script if script.isascii() else os.fsdecode(script.encode('latin-1'))
@@ -159,16 +162,18 @@ def _respond(wire, head, log, task):
     environ['mod_wsgi.enable_sendfile'] = '1' if 's' in flags else '0'
     environ['mod_wsgi.ignore_activity'] = '1' if 'i' in flags else '0'
     environ['mod_wsgi.request_start'] = environ['mod_wsgi.queue_start'] = received
-    environ['mod_wsgi.daemon_start'] = task.started
-    environ['mod_wsgi.application_start'] = time.time()
-    environ['mod_wsgi.server_pid'] = _SERVER_PID
+    environ['mod_wsgi.daemon_start'] = environ['mod_wsgi.application_start'] = time.time()
     environ['mod_wsgi.thread_id'] = task.thread
-    environ['mod_wsgi.thread_requests'] = task.count
-    environ['mod_wsgi.total_requests'] = _life.count
-    task.environ = environ
+    environ['mod_wsgi.thread_requests'], environ['mod_wsgi.total_requests'] = counts
+    task.seat.set_environ(environ)
+    _make_response(wire, path, lambda: wire.run(application, environ, log))
+
+
+def _make_response(wire, path, make):
+    """Sends what an application makes, or that it has failed."""
     status = 500
     try:
-        made = wire.run(application, environ, log)
+        made = make()
         if made is None:
             _touch()
         else:
@@ -187,6 +192,8 @@ def _respond(wire, head, log, task):
     except BaseException:
         _write_log("Exception occurred processing WSGI script '%s'." % path)
         _write_traceback()
+    # What comes after it finds no reader.
+    _flush_log()
     wire.send([_frame(b'F', status.to_bytes(2, 'little'))])
 
 
@@ -213,7 +220,7 @@ def _decide(wire, head, log):
     module = _loaded(path, 'r' in flags)
     if module is None:
         raise _Undecided
-    for name in _SET_LATER:
+    for name in _OF_APPLICATIONS:
         del environ[name]
     environ['wsgi.errors'] = log
     environ['wsgi.input'] = Input(wire, False)
