@@ -13,6 +13,12 @@ use crate::geometry::{DOWN_BYTES, Geometry, UP_BYTES};
 use crate::state::{Kind, State};
 use crate::stream::{Ring, Stream};
 
+/// How far the first bytes of a stream are from where those of the slot before are, beyond the
+/// stream's length. At a distance of a power of two all of them would compete for the same few
+/// lines of the processor's caches.
+const DOWN_STEP: u32 = 33 * 64;
+const UP_STEP: u32 = 5 * 64;
+
 /// A mapped region.
 #[derive(Debug)]
 pub struct Region {
@@ -86,14 +92,16 @@ impl Region {
     pub fn down(&self, slot: u32) -> Stream<'_> {
         let (own, other) = (self.geometry.loop_words(slot), self.geometry.worker_words(slot));
         let data = self.ring(self.geometry.down(slot), DOWN_BYTES);
-        Stream { written: self.word(own), read: self.word(other), data }
+        let start = slot.wrapping_mul(DOWN_STEP);
+        Stream { written: self.word(own), read: self.word(other), data, start }
     }
 
     /// The stream from the worker to the loop. The slot must exist.
     pub fn up(&self, slot: u32) -> Stream<'_> {
         let (own, other) = (self.geometry.loop_words(slot), self.geometry.worker_words(slot));
         let data = self.ring(self.geometry.up(slot), UP_BYTES);
-        Stream { written: self.word(other + 4), read: self.word(own + 4), data }
+        let start = slot.wrapping_mul(UP_STEP);
+        Stream { written: self.word(other + 4), read: self.word(own + 4), data, start }
     }
 
     /// The state of a slot; `None` if it is none.
@@ -117,11 +125,15 @@ impl Region {
         self.words().filter_map(|(slot, word)| Some((slot, State::unpack(word)?)))
     }
 
-    /// Takes a free slot for a loop, with empty streams; `None` if there is none.
-    pub fn fill(&self, lane: u16) -> Option<(u32, State)> {
+    /// Takes a free slot for a loop, with empty streams; `None` if there is none. One that was free
+    /// before is tried first.
+    pub fn fill(&self, lane: u16, before: Option<u32>) -> Option<(u32, State)> {
         let filling = State { kind: Kind::Filling, lane, ..State::FREE };
-        let mut free = self.words().filter(|(_, word)| *word == State::FREE.pack());
-        let (slot, _) = free.find(|(slot, _)| self.change(*slot, State::FREE, filling))?;
+        let known = before.filter(|slot| self.change(*slot, State::FREE, filling));
+        let slot = known.or_else(|| {
+            let mut free = self.words().filter(|(_, word)| *word == State::FREE.pack());
+            Some(free.find(|(slot, _)| self.change(*slot, State::FREE, filling))?.0)
+        })?;
         let (own, other) = (self.geometry.loop_words(slot), self.geometry.worker_words(slot));
         for at in [own, own + 4, own + 12, other, other + 4, other + 8, other + 12] {
             self.word(at).store(0, Ordering::Relaxed);
@@ -262,7 +274,7 @@ mod tests {
             let words = region.geometry.bytes() / 8;
             let mut own = Vec::new();
             for (at, value) in scribbles {
-                if let Some((slot, filling)) = region.fill(1) {
+                if let Some((slot, filling)) = region.fill(1, None) {
                     let mut written = 0;
                     let _ = region.down(slot).put(&mut written, &[7; 100]);
                     own.extend(region.publish(slot, filling).map(|queued| (slot, queued)));
@@ -295,7 +307,7 @@ mod tests {
     }
 
     fn queue(region: &Region, lane: u16) -> (u32, State) {
-        let (slot, filling) = region.fill(lane).unwrap();
+        let (slot, filling) = region.fill(lane, None).unwrap();
         (slot, region.publish(slot, filling).unwrap())
     }
 
@@ -337,7 +349,7 @@ mod tests {
     #[test]
     fn bytes_pass_in_both_directions() {
         let region = region();
-        let (slot, filling) = region.fill(3).unwrap();
+        let (slot, filling) = region.fill(3, None).unwrap();
         let (mut down, mut up) = (0, 0);
         let piece = vec![7; DOWN_BYTES as usize + 1];
         assert_eq!(region.down(slot).put(&mut down, &piece), Ok(DOWN_BYTES as usize));

@@ -15,6 +15,8 @@ pub struct Stream<'r> {
     pub(crate) written: &'r AtomicU32,
     pub(crate) read: &'r AtomicU32,
     pub(crate) data: &'r Ring,
+    /// Where in the ring the counters begin.
+    pub(crate) start: u32,
 }
 
 /// The bytes of a stream, which the other side may change at any time.
@@ -87,7 +89,7 @@ impl Stream<'_> {
         let count = self.room(*written)?.min(bytes.len());
         let bytes = bytes.get(..count).unwrap_or_default();
         if !bytes.is_empty() {
-            self.data.put(*written, bytes);
+            self.data.put(written.wrapping_add(self.start), bytes);
             *written = written.wrapping_add(u32::try_from(count).unwrap_or(0));
             self.written.store(*written, Ordering::Release);
         }
@@ -127,7 +129,7 @@ impl Stream<'_> {
         if let Some(out) = out.get_mut(..count)
             && count > 0
         {
-            self.data.copy(*read, out);
+            self.data.copy(read.wrapping_add(self.start), out);
             *read = read.wrapping_add(u32::try_from(count).unwrap_or(0));
             self.read.store(*read, Ordering::Release);
         }
@@ -144,12 +146,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_come_in_order(pieces: Vec<(Vec<u8>, usize)>, start: u32) {
+        fn bytes_come_in_order(pieces: Vec<(Vec<u8>, usize)>, start: u32, place: u32) {
             let mut memory = [0u8; LEN];
             let (written, read) = (AtomicU32::new(start), AtomicU32::new(start));
             // SAFETY: the memory outlives the ring, and is used through it alone.
             let data = unsafe { Ring::from_raw(memory.as_mut_ptr(), LEN) };
-            let stream = Stream { written: &written, read: &read, data };
+            let stream = Stream { written: &written, read: &read, data, start: place };
             let (mut own_written, mut own_read) = (start, start);
             let (mut sent, mut received) = (Vec::new(), Vec::new());
             for (piece, most) in pieces {
@@ -170,10 +172,10 @@ mod tests {
             // SAFETY: as above.
             let data = unsafe { Ring::from_raw(memory.as_mut_ptr(), LEN) };
             let mut out = Vec::new();
-            let reader = Stream { written: &word, read: &mine, data };
+            let reader = Stream { written: &word, read: &mine, data, start: 0 };
             let taken = reader.take(&mut own.clone(), 100, &mut out);
             prop_assert_eq!(taken.is_err(), other.wrapping_sub(own) as usize > LEN);
-            let writer = Stream { written: &mine, read: &word, data };
+            let writer = Stream { written: &mine, read: &word, data, start: 0 };
             let put = writer.put(&mut own.clone(), &[1; 100]);
             prop_assert_eq!(put.is_err(), own.wrapping_sub(other) as usize > LEN);
         }

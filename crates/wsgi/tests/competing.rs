@@ -61,7 +61,7 @@ fn a_thread_that_is_woken_for_nothing_does_not_sleep_on() {
 #[test]
 fn a_loop_is_not_woken_for_a_few_bytes() {
     let region = region();
-    let (slot, _) = region.fill(0).unwrap();
+    let (slot, _) = region.fill(0, None).unwrap();
     let (mut written, mut read, mut out) = (0, 0, Vec::new());
     region.down(slot).put(&mut written, &vec![7u8; DOWN_BYTES as usize]).unwrap();
     region.wait_for_room(slot);
@@ -76,7 +76,7 @@ fn a_loop_is_not_woken_for_a_few_bytes() {
 fn a_loop_that_waits_for_room_is_woken() {
     const PIECES: u64 = 3000;
     let region = region();
-    let (slot, filling) = region.fill(0).unwrap();
+    let (slot, filling) = region.fill(0, None).unwrap();
     region.publish(slot, filling).unwrap();
     let piece = vec![7u8; DOWN_BYTES as usize];
     let (count, is_told, is_over) =
@@ -124,14 +124,14 @@ fn a_loop_that_waits_for_room_is_woken() {
 fn a_request_that_is_withdrawn_while_its_process_dies_is_free() {
     let region = region();
     for round in 0..3000 {
-        let (slot, filling) = region.fill(0).unwrap();
+        let (slot, filling) = region.fill(0, None).unwrap();
         let queued = region.publish(slot, filling).unwrap();
         region.take(1, &mut Known::default()).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| region.bury_worker(1));
             region.release(slot, queued);
         });
-        let free = region.fill(0).map(|(slot, filling)| {
+        let free = region.fill(0, None).map(|(slot, filling)| {
             let queued = region.publish(slot, filling).unwrap();
             region.release(slot, queued);
         });
@@ -176,7 +176,7 @@ fn each_request_is_taken_once() {
                         let is_done = region.state(*slot).is_some_and(|now| now.kind == Kind::Done);
                         is_done.then(|| region.release(*slot, *queued)).is_none()
                     });
-                    match region.fill(0) {
+                    match region.fill(0, None) {
                         Some(filled) => break filled,
                         None => thread::yield_now(),
                     }

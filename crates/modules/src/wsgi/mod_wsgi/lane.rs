@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::wsgi::{Kind, Region, State};
 use rt::{Alarm, Bell, Deadline, Handle, Pipe};
@@ -22,6 +22,10 @@ const LOOKED_MS: u32 = 4;
 
 /// How often the others check that one does.
 const CHECK_AFTER: Duration = Duration::from_millis(100);
+
+/// How long requests of a loop wait for others that come at the same time before it wakes workers.
+/// One that is woken takes the CPU from this loop, where they share one.
+const TOGETHER: Duration = Duration::from_micros(100);
 
 /// How often a loop looks for ends of requests as long as there are some.
 const LISTEN_AFTER: Duration = Duration::from_millis(1);
@@ -43,6 +47,8 @@ pub(super) struct Lane {
     bell: Bell,
     /// The other end is the companion's: it sees the end of this loop, and this loop its end.
     lease: RefCell<Pipe>,
+    /// Slots that this loop has given back: they are free, unless another one uses them.
+    free: RefCell<Vec<u32>>,
     /// Who waits for what happens in a slot.
     wakers: RefCell<Vec<Option<Waker>>>,
     is_gone: Cell<bool>,
@@ -54,10 +60,10 @@ pub(super) struct Lane {
     is_looking: Cell<bool>,
     /// Whether something has happened in a slot since it looked.
     has_news: Cell<bool>,
-    /// Requests of this turn for which no worker was woken yet.
+    /// Requests for which no worker was woken yet.
     untold: Cell<u32>,
-    /// The task that wakes workers and waiters.
-    driver: RefCell<Option<Waker>>,
+    /// The task that wakes workers.
+    teller: RefCell<Option<Waker>>,
 }
 
 /// A request in a slot. Dropping it withdraws the request.
@@ -100,6 +106,7 @@ impl Lane {
             number,
             bell,
             lease: RefCell::new(lease),
+            free: RefCell::default(),
             wakers: RefCell::new(vec![None; slots]),
             is_gone: Cell::new(false),
             is_retired: Cell::new(false),
@@ -107,15 +114,16 @@ impl Lane {
             is_looking: Cell::new(false),
             has_news: Cell::new(false),
             untold: Cell::new(0),
-            driver: RefCell::default(),
+            teller: RefCell::default(),
         });
         let entry = (group, application.to_vec(), lane.clone());
         LANES.with_borrow_mut(|lanes| lanes.push(entry));
-        let driven = lane.clone();
+        let (driven, telling) = (lane.clone(), lane.clone());
         handle.spawn_local(async move {
             std::future::poll_fn(|cx| driven.poll_gone(cx)).await;
             driven.go();
         });
+        handle.spawn_local(async move { telling.tell().await });
         lane
     }
 
@@ -123,7 +131,8 @@ impl Lane {
     /// are. `None` if there is no free slot.
     pub fn send(self: &Rc<Self>, handle: &Handle, head: &[u8]) -> Option<(Slot, usize)> {
         let region = &self.region;
-        let (number, state) = region.fill(self.number)?;
+        let known = self.free.borrow_mut().pop();
+        let (number, state) = region.fill(self.number, known)?;
         let lane = self.clone();
         let mut slot = Slot { lane, number, state, written: 0, read: 0, alarm: Alarm::new(handle) };
         let taken = region.down(number).put(&mut slot.written, head).ok()?;
@@ -138,21 +147,53 @@ impl Lane {
         Some((slot, taken))
     }
 
-    /// Wakes workers once the requests of this turn have been put into their slots: a worker that
-    /// is woken by each would run at once, and take the CPU from this loop each time.
+    /// Wakes workers once the requests of this turn have been put into their slots.
     fn wake_workers_later(&self) {
         let untold = self.untold.get();
         self.untold.set(untold + 1);
-        match &*self.driver.borrow() {
-            Some(driver) if untold == 0 => driver.wake_by_ref(),
+        match &*self.teller.borrow() {
+            Some(teller) if untold == 0 => teller.wake_by_ref(),
             Some(_) => {}
             None => self.wake_workers(),
+        }
+    }
+
+    /// Wakes workers for requests, until the companion has gone: once the sockets have no more of
+    /// them, since each worker that is woken may take the CPU from this loop.
+    async fn tell(&self) {
+        while std::future::poll_fn(|cx| self.poll_untold(cx)).await {
+            let began = Instant::now();
+            loop {
+                let seen = self.untold.get();
+                rt::after_sockets().await;
+                if self.untold.get() == seen || began.elapsed() >= TOGETHER {
+                    break;
+                }
+            }
+            self.wake_workers();
+        }
+    }
+
+    /// Waits for requests of which no worker knows; false once the companion has gone.
+    fn poll_untold(&self, cx: &Context<'_>) -> Poll<bool> {
+        let mut teller = self.teller.borrow_mut();
+        if !teller.as_ref().is_some_and(|teller| teller.will_wake(cx.waker())) {
+            *teller = Some(cx.waker().clone());
+        }
+        match (self.is_gone.get(), self.untold.get()) {
+            (true, _) => Poll::Ready(false),
+            (false, 0) => Poll::Pending,
+            (false, _) => Poll::Ready(true),
         }
     }
 
     fn wake_workers(&self) {
         let most = self.region.geometry().processes();
         for _ in 0..self.untold.take().min(most) {
+            // One that was woken may have taken all of them meanwhile, and sleep again.
+            if self.region.queued() == 0 {
+                return;
+            }
             if !self.region.wake_worker() {
                 return self.tell_starving();
             }
@@ -213,15 +254,14 @@ impl Lane {
         self.region.queued()
     }
 
-    /// Wakes workers for new requests, and who waits for a slot in which something has happened;
-    /// ready when the companion has gone.
+    /// How many loops there may be.
+    pub fn loops(&self) -> usize {
+        self.region.geometry().lanes() as usize
+    }
+
+    /// Wakes tasks that wait for a slot in which something has happened; ready when the companion
+    /// has gone.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut driver = self.driver.borrow_mut();
-        if !driver.as_ref().is_some_and(|driver| driver.will_wake(cx.waker())) {
-            *driver = Some(cx.waker().clone());
-        }
-        drop(driver);
-        self.wake_workers();
         loop {
             match self.bell.poll_rung(cx) {
                 Poll::Ready(Ok(())) => {
@@ -265,6 +305,9 @@ impl Lane {
     /// The companion has died, and its workers with it.
     fn go(&self) {
         self.is_gone.set(true);
+        if let Some(teller) = self.teller.take() {
+            teller.wake();
+        }
         self.retire();
     }
 }
@@ -369,5 +412,6 @@ impl Drop for Slot {
         if self.lane.region.release(self.number, self.state) {
             self.lane.region.nudge(self.number);
         }
+        self.lane.free.borrow_mut().push(self.number);
     }
 }
