@@ -112,6 +112,7 @@ mod wsgi_faults;
 mod wsgi_frameworks;
 mod wsgi_free;
 mod wsgi_hostile;
+mod wsgi_seat;
 mod wsgi_shown;
 mod wsgi_versions;
 
