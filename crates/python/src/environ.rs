@@ -23,14 +23,17 @@ pub(crate) struct Templates {
 }
 
 struct Template {
+    /// Names and values, separated by NUL.
+    text: Vec<u8>,
     variables: Vec<Variable>,
     environ: Ref,
 }
 
 struct Variable {
-    /// The name, NUL, and the value.
-    text: Vec<u8>,
-    name_len: usize,
+    /// Where the name begins in the text, where its NUL is, and where the value ends.
+    start: usize,
+    name_end: usize,
+    end: usize,
     /// `None` for what only decides the scheme.
     key: Option<Ref>,
 }
@@ -97,6 +100,7 @@ impl Template {
             let mut variables = Vec::new();
             let mut scheme = c"http";
             let mut parts = text.split(|byte| *byte == 0);
+            let mut start = 0;
             while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
                 let mut key = None;
                 if name == b"HTTPS" {
@@ -111,8 +115,10 @@ impl Template {
                     }
                     key = Some(text);
                 }
-                let text = [name, value].join(&0);
-                variables.push(Variable { text, name_len: name.len(), key });
+                let name_end = start + name.len();
+                let end = name_end + 1 + value.len();
+                variables.push(Variable { start, name_end, end, key });
+                start = end + 1;
             }
             let scheme = Ref::own(py::PyUnicode_FromString(scheme.as_ptr()))?;
             let name = c"wsgi.url_scheme".as_ptr();
@@ -124,29 +130,36 @@ impl Template {
             {
                 return None;
             }
-            Some(Template { variables, environ })
+            Some(Template { text: text.to_vec(), variables, environ })
         }
     }
 
     /// The variables whose values differ, with the values; `None` if the names do.
     fn changes<'t>(&self, text: &'t [u8]) -> Option<Vec<(usize, &'t [u8])>> {
-        let mut changes = Vec::new();
-        let mut rest = Some(text);
-        for (place, variable) in self.variables.iter().enumerate() {
-            let left = rest?;
-            if let Some(after) = left.strip_prefix(variable.text.as_slice())
-                && matches!(after.first(), None | Some(0))
-            {
-                rest = after.get(1..);
-                continue;
+        let mut changes = Vec::with_capacity(CHANGES_MAX);
+        // What is left of both begins with the same variable.
+        let (mut start, mut left, mut place) = (0, text, 0);
+        loop {
+            let known = self.text.get(start..)?;
+            let same = common(known, left);
+            if same == known.len() && same == left.len() {
+                return Some(changes);
             }
-            let name = variable.text.get(..=variable.name_len)?;
-            let left = left.strip_prefix(name)?;
-            let end = left.iter().position(|byte| *byte == 0).unwrap_or(left.len());
-            changes.push((place, left.get(..end)?));
-            rest = left.get(end + 1..);
+            let at = start + same;
+            place += self.variables.get(place..)?.partition_point(|variable| variable.end < at);
+            let variable = self.variables.get(place)?;
+            if at <= variable.name_end {
+                return None;
+            }
+            let value = left.get(variable.name_end + 1 - start..)?;
+            let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+            changes.push((place, value.get(..end)?));
+            place += 1;
+            let Some(next) = self.variables.get(place) else {
+                return (end == value.len()).then_some(changes);
+            };
+            (start, left) = (next.start, value.get(end + 1..)?);
         }
-        rest.is_none().then_some(changes)
     }
 
     unsafe fn copy(&self, changes: &[(usize, &[u8])]) -> Option<Ref> {
@@ -156,7 +169,7 @@ impl Template {
             for (place, value) in changes {
                 let variable = self.variables.get(*place)?;
                 let Some(key) = &variable.key else { continue };
-                let name = variable.text.get(..variable.name_len)?;
+                let name = self.text.get(variable.start..variable.name_end)?;
                 let value = decoded(name, value)?;
                 if py::PyDict_SetItem(environ.as_ptr(), key.as_ptr(), value.as_ptr()) < 0 {
                     return None;
@@ -165,6 +178,15 @@ impl Template {
             Some(environ)
         }
     }
+}
+
+/// How many bytes both begin with.
+fn common(one: &[u8], other: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
+    let whole = blocks.take_while(|(one, other)| one == other).count() * BLOCK;
+    let rest = one.iter().zip(other).skip(whole);
+    whole + rest.take_while(|(one, other)| one == other).count()
 }
 
 /// A value as applications expect it.

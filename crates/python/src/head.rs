@@ -1,5 +1,8 @@
 //! The head of a request as the loop sends it: texts that are separated by NUL.
 
+/// Bytes of a length, which precedes a head and each piece of a body.
+pub(crate) const LENGTH_BYTES: usize = 4;
+
 /// Texts before the environ.
 pub(crate) const TEXTS: usize = 8;
 
@@ -11,9 +14,9 @@ pub(crate) struct Head<'h> {
 }
 
 impl<'h> Head<'h> {
-    /// What is missing is empty.
+    /// Of a head with its length. What is missing is empty.
     pub fn parse(head: &'h [u8]) -> Head<'h> {
-        let mut left = head;
+        let mut left = head.get(LENGTH_BYTES..).unwrap_or_default();
         let texts = std::array::from_fn(|_| {
             let end = left.iter().position(|byte| *byte == 0).unwrap_or(left.len());
             let text = left.get(..end).unwrap_or_default();
@@ -44,11 +47,26 @@ impl<'h> Head<'h> {
         self.texts[3].contains(&flag)
     }
 
+    /// What the loop knows of the script's file: the time in microseconds, its number, and its
+    /// size. `None` if it does not know the file that the worker sees.
+    pub fn identity(&self) -> Option<Identity> {
+        let mut numbers = self.texts[4].split(|byte| *byte == b' ').map(number);
+        Some((numbers.next()??, numbers.next()??, numbers.next()??))
+    }
+
     /// When the request came, in seconds since 1970.
     pub fn received(&self) -> f64 {
-        let micros = self.texts[7];
-        let is_number = !micros.is_empty() && micros.len() < 17;
-        let digits = micros.iter().filter(|byte| is_number && byte.is_ascii_digit());
-        digits.fold(0u64, |all, digit| all * 10 + u64::from(digit - b'0')) as f64 / 1e6
+        number(self.texts[7]).unwrap_or(0) as f64 / 1e6
     }
+}
+
+/// What tells a file from another one: its time in microseconds, number, and size.
+pub(crate) type Identity = (u64, u64, u64);
+
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().map(|byte| byte.wrapping_sub(b'0'));
+    let all = digits.map(|digit| (digit < 10).then_some(u64::from(digit)));
+    all.fold((!text.is_empty()).then_some(0), |all: Option<u64>, digit| {
+        all?.checked_mul(10)?.checked_add(digit?)
+    })
 }

@@ -269,6 +269,17 @@ pub(crate) unsafe fn number(object: *mut py::PyObject) -> Option<i64> {
     (number != -1 || unsafe { py::PyErr_Occurred() }.is_null()).then_some(number)
 }
 
+/// An integer that is not negative.
+///
+/// # Safety
+/// With the lock of Python; the object lives.
+pub(crate) unsafe fn unsigned(object: *mut py::PyObject) -> Option<u64> {
+    // SAFETY: as the caller promises.
+    let number = unsafe { py::PyLong_AsUnsignedLongLong(object) };
+    // SAFETY: with the lock.
+    (number != u64::MAX || unsafe { py::PyErr_Occurred() }.is_null()).then_some(number)
+}
+
 /// The bytes of a bytes object; `None` with an error of Python.
 ///
 /// # Safety

@@ -11,7 +11,7 @@ use pyo3_ffi as py;
 use wsgi::{State, Stream, Torn};
 
 use crate::environ::Templates;
-use crate::head::{Head, TEXTS};
+use crate::head::{Head, LENGTH_BYTES, TEXTS};
 use crate::held::{
     Ref, bytes_of, called, locked, make, make_type, method, none, os_error, tuple, unlocked,
 };
@@ -20,9 +20,6 @@ use crate::ring::{Shared, Taken};
 
 /// The type of requests.
 static KIND: AtomicPtr<py::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
-
-/// Bytes of a length.
-const LENGTH_BYTES: usize = 4;
 
 /// The text of a head with the time at which the request came.
 const RECEIVED: usize = 7;
@@ -193,7 +190,7 @@ impl Request {
         }
     }
 
-    /// Reads the text of the head; `None` if the client has gone.
+    /// Reads the head, as [`Head::parse`] takes it; `None` if the client has gone.
     ///
     /// # Safety
     /// With the lock of Python.
@@ -210,12 +207,10 @@ impl Request {
         }
         let rest = &mut locked(&self.ends).rest;
         let left = rest.split_off(end);
-        let mut head = std::mem::replace(rest, left);
-        head.drain(..LENGTH_BYTES);
-        Some(head)
+        Some(std::mem::replace(rest, left))
     }
 
-    /// Leaves the text of the head to [`head`].
+    /// Leaves the head to [`head`].
     pub fn put_back(&self, head: Vec<u8>) {
         locked(&self.ends).head = Some(head);
     }

@@ -12,9 +12,9 @@ use wsgi::{Geometry, Known, Region, State};
 use crate::environ::Templates;
 use crate::held::{
     Ref, bytes_of, called, caught, locked, make, make_type as make_held, method, none, number,
-    os_error, tuple, unlocked,
+    os_error, tuple, unlocked, unsigned,
 };
-use crate::scripts::{Scripts, identity};
+use crate::scripts::Scripts;
 use crate::seat::{self, Names};
 
 /// A request that takes no longer is quick: the next one may be, too, and the loop's bell can wait
@@ -352,9 +352,10 @@ unsafe extern "C" fn stat(
     unsafe {
         called((this, args, count), c"stat(path)", |_: &Arc<Shared>, [path]| {
             let Ok(found) = rustix::fs::stat(bytes_of(path)?) else { return none() };
-            let (time, number, size) = identity(&found);
-            let number = py::PyLong_FromUnsignedLongLong(number);
-            let [time, size] = [time, size].map(|value| py::PyLong_FromLongLong(value));
+            let time = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
+            let time = py::PyLong_FromLongLong(i64::try_from(time).unwrap_or(i64::MAX));
+            let number = py::PyLong_FromUnsignedLongLong(found.st_ino);
+            let size = py::PyLong_FromLongLong(found.st_size);
             let items = [time, number, size].map(|item| Ref::own(item));
             tuple(items.into_iter())
         })
@@ -362,7 +363,7 @@ unsafe extern "C" fn stat(
 }
 
 /// `know(path, text, names, time, number, size)`: a script is loaded: its path as bytes and as
-/// text, the names of its module, and what `stat` says of the file.
+/// text, the names of its module, and what `stat` said of the file, with the time in microseconds.
 unsafe extern "C" fn know(
     this: *mut py::PyObject,
     args: *mut *mut py::PyObject,
@@ -373,11 +374,7 @@ unsafe extern "C" fn know(
     unsafe {
         called((this, args, count), usage, |shared: &Arc<Shared>, arguments| {
             let [path, text, names, time, inode, size] = arguments;
-            let inode = py::PyLong_AsUnsignedLongLong(inode);
-            if inode == u64::MAX && !py::PyErr_Occurred().is_null() {
-                return None;
-            }
-            let identity = (number(time)?, inode, number(size)?);
+            let identity = (unsigned(time)?, unsigned(inode)?, unsigned(size)?);
             let objects = (Ref::share(text), Ref::share(names));
             shared.scripts.know(bytes_of(path)?, objects, identity)?;
             none()

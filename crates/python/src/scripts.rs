@@ -3,13 +3,9 @@
 use std::sync::Mutex;
 
 use pyo3_ffi as py;
-use rustix::fs::Stat;
 
-use crate::head::Head;
+use crate::head::{Head, Identity};
 use crate::held::{Ref, latin1, locked};
-
-/// What tells a file from another one: its time in nanoseconds, number, and size.
-pub(crate) type Identity = (i64, u64, i64);
 
 /// Scripts that are loaded.
 #[derive(Default)]
@@ -25,12 +21,6 @@ struct Script {
     /// The name of the application that was asked for last.
     callable: Vec<u8>,
     key: Ref,
-}
-
-/// The identity of a file.
-pub(crate) fn identity(found: &Stat) -> Identity {
-    let time = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
-    (i64::try_from(time).unwrap_or(i64::MAX), found.st_ino, found.st_size)
 }
 
 impl Scripts {
@@ -74,7 +64,8 @@ impl Scripts {
         // SAFETY: as the caller promises.
         unsafe {
             let Some((names, text, identity, mut key)) = self.find(head) else { return Some(None) };
-            if head.has(b'r') && !is_same(head.script(), identity) {
+            // If it may be another one, the worker's code looks at the file itself.
+            if head.has(b'r') && head.identity() != Some(identity) {
                 return Some(None);
             }
             if key.is_none() {
@@ -110,9 +101,4 @@ impl Scripts {
         drop(before);
         Some(new)
     }
-}
-
-/// Whether a file is still the same.
-fn is_same(path: &[u8], known: Identity) -> bool {
-    rustix::fs::stat(path).is_ok_and(|found| identity(&found) == known)
 }

@@ -5,6 +5,8 @@
 //! application, so that its frames are taken as those of a hostile peer: each length, each order
 //! and each field is checked.
 
+use bstr::ByteSlice;
+
 /// The bytes before a frame's content.
 pub const FRAME_HEADER_BYTES: usize = 5;
 
@@ -43,32 +45,46 @@ pub enum WsgiFault {
     Truncated,
 }
 
-/// Appends the head of a request: its parts, separated by NUL. What follows a NUL in a part is cut
-/// off.
+/// Appends the head of a request: texts, and names and values, separated by NUL. What follows a NUL
+/// in one of them is cut off.
 ///
 /// # Errors
 /// [`WsgiFault::RequestTooLarge`]
 pub fn write_head<'a>(
     out: &mut Vec<u8>,
-    parts: impl Iterator<Item = &'a [u8]>,
+    texts: &[&'a [u8]],
+    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<(), WsgiFault> {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    for (index, part) in parts.enumerate() {
-        if index > 0 {
-            out.push(0);
-        }
-        let end = part.iter().position(|byte| *byte == 0).unwrap_or(part.len());
-        out.extend_from_slice(part.get(..end).unwrap_or_default());
+    texts.iter().for_each(|text| put_text(out, text));
+    for (name, value) in pairs {
+        put_text(out, name);
+        put_text(out, value);
         if out.len() - start > REQUEST_HEAD_BYTES {
             return Err(WsgiFault::RequestTooLarge);
         }
     }
-    let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX).to_le_bytes();
+    // The last one has none behind it.
+    out.pop();
+    if out.len() - start > REQUEST_HEAD_BYTES {
+        return Err(WsgiFault::RequestTooLarge);
+    }
+    let length = out.len().saturating_sub(start + 4);
     if let Some(place) = out.get_mut(start..start + 4) {
-        place.copy_from_slice(&length);
+        place.copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     }
     Ok(())
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    let end = match text.len() {
+        // Most are so short that a search takes longer to begin than to end.
+        0..16 => text.iter().position(|byte| *byte == 0),
+        _ => text.find_byte(0),
+    };
+    out.extend_from_slice(text.get(..end.unwrap_or(text.len())).unwrap_or_default());
+    out.push(0);
 }
 
 /// What precedes a piece of the body; a length of zero is its end.
@@ -397,10 +413,14 @@ mod tests {
     #[test]
     fn a_head_has_its_length_first_and_no_nul_inside() {
         let mut out = Vec::new();
-        write_head(&mut out, [&b"a"[..], b"b\0c", b""].into_iter()).unwrap();
+        write_head(&mut out, &[b"a", b"b\0c"], std::iter::empty()).unwrap();
+        assert_eq!(out.split_off(4), b"a\0b");
+        out.clear();
+        let pairs = [(&b"b\0c"[..], &b""[..])];
+        write_head(&mut out, &[b"a"], pairs.into_iter()).unwrap();
         assert_eq!(out, b"\x04\0\0\0a\0b\0");
         let long = vec![b'x'; REQUEST_HEAD_BYTES];
-        let fault = write_head(&mut Vec::new(), std::iter::once(long.as_slice()));
+        let fault = write_head(&mut Vec::new(), &[&long], std::iter::empty());
         assert_eq!(fault, Err(WsgiFault::RequestTooLarge));
     }
 

@@ -17,7 +17,7 @@ use wire::wsgi::write_head;
 
 use super::conversation::Next;
 use super::environ::{self, About};
-use super::respond::{application_group, embedded, open};
+use super::respond::{HEAD_ROOM, application_group, embedded, open};
 use super::runtime::Runtime;
 use super::script::{Script, Selector};
 use super::target::{CALLABLE, Target, refuse};
@@ -58,9 +58,8 @@ async fn ask(
     let parts = [kind, &script.path, b"", flags, b"", about[0], about[1], b""];
     // What the configuration sets is not for these scripts.
     let pairs = environ::given(&env).filter(|(name, value)| own.get(name) != Some(value));
-    let mut head = Vec::with_capacity(4096);
-    let pairs = pairs.flat_map(|(name, value)| [name, value]);
-    if write_head(&mut head, parts.into_iter().chain(pairs)).is_err() {
+    let mut head = Vec::with_capacity(HEAD_ROOM);
+    if write_head(&mut head, &parts, pairs).is_err() {
         return Err(Failed);
     }
     let handle = bound.server.runtime.0.clone();

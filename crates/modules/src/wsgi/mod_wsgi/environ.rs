@@ -9,9 +9,6 @@ use super::script::host_name;
 use super::{Bound, MapHead, Wsgi, trusted};
 use crate::util_script::variables::add_common;
 
-/// Variables of programs that applications do not get.
-const WITHHELD: [&[u8]; 4] = [b"PATH", b"LD_LIBRARY_PATH", b"SERVER_SIGNATURE", b"REMOTE_HOST"];
-
 /// What the environ says about the script beside the request.
 pub(super) struct About<'a> {
     pub process_group: &'a [u8],
@@ -39,6 +36,9 @@ pub(super) fn split_path(request: &Request) -> (Vec<u8>, Vec<u8>) {
 
 /// A path without double slashes.
 fn collapsed(path: &[u8]) -> Vec<u8> {
+    if !path.windows(2).any(|pair| pair == b"//") {
+        return path.to_vec();
+    }
     let mut out: Vec<u8> = Vec::with_capacity(path.len());
     for byte in path {
         if *byte != b'/' || out.last() != Some(&b'/') {
@@ -59,9 +59,12 @@ pub(super) async fn build(
     std::mem::replace(&mut request.env, own)
 }
 
-/// The variables that are for an application.
+/// The variables that are for an application: not all of those that programs get.
 pub(super) fn given(env: &Table) -> impl Iterator<Item = (&[u8], &[u8])> {
-    env.iter().filter(|(name, _)| !WITHHELD.contains(name))
+    let is_withheld = |name: &[u8]| {
+        matches!(name, b"PATH" | b"LD_LIBRARY_PATH" | b"SERVER_SIGNATURE" | b"REMOTE_HOST")
+    };
+    env.iter().filter(move |(name, _)| !is_withheld(name))
 }
 
 /// Adds the variables for an application to the request, whose log and error documents know them.
@@ -106,7 +109,8 @@ fn add_own(
     about: &About<'_>,
     (script_name, path_info): (&[u8], &[u8]),
 ) {
-    let address = request.own_address();
+    let mut address = Vec::with_capacity(wire::address::LONGEST);
+    wire::address::write(&mut address, request.own_address().to_canonical());
     let mut digits = itoa::Buffer::new();
     for (name, value) in [
         (&b"mod_wsgi.process_group"[..], about.process_group),
@@ -116,7 +120,7 @@ fn add_own(
         (b"mod_wsgi.handler_script", about.handler_script),
         (b"mod_wsgi.script_name", script_name),
         (b"mod_wsgi.path_info", path_info),
-        (b"mod_wsgi.listener_host", address.to_canonical().to_string().as_bytes()),
+        (b"mod_wsgi.listener_host", &address),
         (b"mod_wsgi.listener_port", digits.format(request.connection.local.port()).as_bytes()),
         (b"mod_wsgi.request_id", request.log_id().unwrap_or_default()),
         (b"mod_wsgi.connection_id", b""),

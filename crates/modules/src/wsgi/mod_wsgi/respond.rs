@@ -8,7 +8,7 @@ use server::errorlog::Verbatim;
 use server::errors::NoStatus;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
-use server::request::Request;
+use server::request::{FileKind, Request};
 use wire::table::Overlap;
 use wire::wsgi::{ResponseHead, WsgiFault, write_head};
 
@@ -26,6 +26,9 @@ use crate::util_script::redirect::to_local;
 
 /// How often a request is given to another worker because one was about to end.
 const RETRIES: usize = 200;
+
+/// Room for the heads of most requests.
+pub(super) const HEAD_ROOM: usize = 2048;
 
 /// The longest head of a response.
 const HEAD_BYTES: usize = 1 << 20;
@@ -68,8 +71,8 @@ async fn respond(
         return Err(refuse(request, 500, "Only a running server runs applications"));
     };
     let group = target.group(bound, request, runtime)?;
-    let head = request_head(bound, request, &target).await?;
-    let (conversation, response) = begin(request, runtime, group, &target, &head).await?;
+    environ::add(bound, request, &About::of(&target)).await;
+    let (conversation, response) = begin(bound, request, (runtime, group), &target).await?;
     let response = match parsed(&response) {
         Ok(response) => response,
         Err(broken) => return Err(failed(request, &target, &broken)),
@@ -95,13 +98,29 @@ async fn respond(
     give_body(request, conversation, length, is_daemon).await
 }
 
-/// The message to the worker.
-async fn request_head(
+/// What this loop knows of a script: time, number, and size of its file, with a space behind each.
+/// Empty if that is not the file of the request.
+fn identity(request: &Request, target: &Target) -> Vec<u8> {
+    let resource = &request.resource;
+    let mut text = Vec::new();
+    if resource.file.kind == FileKind::Regular && resource.filename == target.script {
+        text.reserve(64);
+        for number in [resource.file.mtime_us, resource.file.inode, resource.file.size] {
+            text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            text.push(b' ');
+        }
+    }
+    text
+}
+
+/// The message to the worker, which may see the files of this server.
+fn request_head(
     bound: Bound<'_, Wsgi>,
-    request: &mut Request,
+    request: &Request,
     target: &Target,
+    sees_files: bool,
 ) -> Result<Vec<u8>, u16> {
-    environ::add(bound, request, &About::of(target)).await;
+    let identity = if sees_files { identity(request, target) } else { Vec::new() };
     let dir = bound.dir;
     let mut flags = Vec::with_capacity(4);
     for (flag, is_on) in [
@@ -115,21 +134,19 @@ async fn request_head(
             flags.push(flag);
         }
     }
-    let length = request.body_in.length().map(|length| length.to_string()).unwrap_or_default();
     let received = request.time_us.to_string();
     let parts: [&[u8]; 8] = [
         b"r",
         &target.script,
         &target.callable,
         &flags,
-        length.as_bytes(),
+        &identity,
         &target.handler_script,
         &request.resource.filename,
         received.as_bytes(),
     ];
-    let mut head = Vec::with_capacity(4096);
-    let pairs = environ::given(&request.env).flat_map(|(name, value)| [name, value]);
-    write_head(&mut head, parts.into_iter().chain(pairs)).map_err(|fault| {
+    let mut head = Vec::with_capacity(HEAD_ROOM);
+    write_head(&mut head, &parts, environ::given(&request.env)).map_err(|fault| {
         request.log::<Wsgi>(Level::Error, 0, format_args!("{fault}"));
         413u16
     })?;
@@ -151,16 +168,19 @@ impl About<'_> {
 
 /// Gives the request to a worker, and waits for the head of the response.
 async fn begin(
+    bound: Bound<'_, Wsgi>,
     request: &mut Request,
-    runtime: &Runtime,
-    group: &Group,
+    (runtime, group): (&Runtime, &Group),
     target: &Target,
-    head: &[u8],
 ) -> Result<(Conversation, Vec<u8>), u16> {
+    let sees_files = group.daemon.as_ref().is_none_or(|daemon| daemon.chroot.is_none());
     for _ in 0..RETRIES {
-        let mut conversation = open(request, runtime, group, &target.application_group, head)
+        let head = request_head(bound, request, target, sees_files)?;
+        let mut conversation = open(request, runtime, group, &target.application_group, &head)
             .await
             .map_err(|error| unavailable(request, target, &error))?;
+        // Its memory is that of the next request's.
+        drop(head);
         conversation.give_body(std::mem::take(&mut request.body_in));
         match conversation.next().await {
             Ok(Next::Head(response)) => return Ok((conversation, response)),

@@ -45,7 +45,9 @@ class _Script:
         self.changed = (found.st_mtime_ns, found.st_ino, found.st_size)
         self.module = module
         if _ring is not None:
-            _ring.know(self.encoded, self.path, module.__dict__, *self.changed)
+            time_ns, *rest = self.changed
+            # A time before 1970 is none that the loop sends.
+            _ring.know(self.encoded, self.path, module.__dict__, max(time_ns, 0) // 1000, *rest)
         return module
 
 
