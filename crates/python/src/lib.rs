@@ -15,6 +15,8 @@
 mod environ;
 mod head;
 mod held;
+mod kit;
+mod names;
 mod request;
 mod response;
 mod ring;

@@ -1,6 +1,8 @@
 //! A response that an application gives in the usual way: `start_response` once, with plain texts,
 //! and a list with one bytes object. Anything else is left to the worker's class.
 
+mod start;
+
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::Mutex;
@@ -12,6 +14,7 @@ use crate::held::{
     Ref, attribute, bytes_of, call, called, caught, get, item, locked, make, make_type, none, tuple,
 };
 use crate::request::Request;
+use crate::response::start::{Head, is_status, plain};
 
 /// The type of responses, and their methods as functions.
 static KIND: AtomicPtr<py::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
@@ -34,12 +37,6 @@ struct Given {
     status: Ref,
     headers: Ref,
     head: Head,
-}
-
-/// The content of the frame of a head, and what it says of the body's length.
-struct Head {
-    content: Vec<u8>,
-    length: Option<usize>,
 }
 
 /// Makes the type; false with an error of Python.
@@ -242,54 +239,6 @@ impl Response {
     }
 }
 
-impl Head {
-    /// The head of a status line and a list of fields that nothing else has; `None` if they are not
-    /// the usual ones.
-    unsafe fn of(line: &[u8], headers: &Ref) -> Option<Head> {
-        // SAFETY: with the lock of Python and objects that the caller keeps.
-        unsafe {
-            let count = py::PyList_Size(headers.as_ptr());
-            let mut content = Vec::with_capacity(line.len() + 48 * count.unsigned_abs());
-            content.extend_from_slice(line);
-            let mut length = None;
-            for place in 0..count {
-                let header = py::PyList_GetItem(headers.as_ptr(), place);
-                if header.is_null()
-                    || py::PyTuple_CheckExact(header) == 0
-                    || py::PyTuple_Size(header) != 2
-                {
-                    return None;
-                }
-                let name = plain(py::PyTuple_GetItem(header, 0))?;
-                let value = plain(py::PyTuple_GetItem(header, 1))?;
-                if name.is_empty() || name.iter().any(|byte| matches!(byte, b' ' | b':' | b'\t')) {
-                    return None;
-                }
-                if name.eq_ignore_ascii_case(b"Content-Length") {
-                    length = Some(decimal(value)?);
-                }
-                content.push(0);
-                content.extend_from_slice(name);
-                content.push(0);
-                content.extend_from_slice(value);
-            }
-            Some(Head { content, length })
-        }
-    }
-
-    /// The frames of the whole response with this body.
-    fn frames(&self, data: &[u8]) -> Vec<u8> {
-        let data = data.get(..self.length.unwrap_or(data.len())).unwrap_or(data);
-        let mut frames = Vec::with_capacity(self.content.len() + data.len() + 15);
-        put_frame(&mut frames, b'H', &self.content);
-        if !data.is_empty() {
-            put_frame(&mut frames, b'D', data);
-        }
-        put_frame(&mut frames, b'E', &[]);
-        frames
-    }
-}
-
 /// `start_response(status, headers, exc_info=None)`
 unsafe extern "C" fn start(
     this: *mut py::PyObject,
@@ -365,46 +314,4 @@ unsafe fn flush(log: *mut py::PyObject) -> Option<()> {
         }
         Some(())
     }
-}
-
-fn put_frame(out: &mut Vec<u8>, kind: u8, content: &[u8]) {
-    out.push(kind);
-    out.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_le_bytes());
-    out.extend_from_slice(content);
-}
-
-/// The characters of a text of visible ASCII, spaces and tabs.
-unsafe fn plain<'a>(object: *mut py::PyObject) -> Option<&'a [u8]> {
-    // SAFETY: with the lock of Python and an object that the caller keeps. The object keeps its
-    // characters as UTF-8.
-    unsafe {
-        if object.is_null() || py::PyUnicode_CheckExact(object) == 0 {
-            return None;
-        }
-        let mut len = 0;
-        let start = py::PyUnicode_AsUTF8AndSize(object, &raw mut len);
-        if start.is_null() {
-            py::PyErr_Clear();
-            return None;
-        }
-        let text = std::slice::from_raw_parts(start.cast::<u8>(), len.cast_unsigned());
-        text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')).then_some(text)
-    }
-}
-
-fn is_status(line: &[u8]) -> bool {
-    let Some((digits, reason)) = line.split_at_checked(3) else { return false };
-    digits.iter().all(u8::is_ascii_digit)
-        && reason.first() == Some(&b' ')
-        && !reason.contains(&b'\t')
-}
-
-/// A number without leading zeros or spaces.
-fn decimal(text: &[u8]) -> Option<usize> {
-    let is_plain = match text {
-        [b'0'] => true,
-        [b'1'..=b'9', rest @ ..] => rest.len() < 18 && rest.iter().all(u8::is_ascii_digit),
-        _ => false,
-    };
-    is_plain.then(|| text.iter().fold(0, |all: usize, digit| all * 10 + usize::from(digit - b'0')))
 }

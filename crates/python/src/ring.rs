@@ -12,10 +12,11 @@ use wsgi::{Geometry, Known, Region, State};
 use crate::environ::Templates;
 use crate::held::{
     Ref, bytes_of, called, caught, locked, make, make_type as make_held, method, none, number,
-    os_error, tuple, unlocked, unsigned,
+    os_error, tuple, unlocked,
 };
-use crate::scripts::Scripts;
-use crate::seat::{self, Names};
+use crate::names::Names;
+use crate::scripts::{self, Scripts};
+use crate::seat;
 
 /// A request that takes no longer is quick: the next one may be, too, and the loop's bell can wait
 /// for its end. In nanoseconds.
@@ -165,8 +166,8 @@ pub(crate) unsafe fn make_type() -> *mut py::PyObject {
         method(c"set_bell", set_bell),
         method(c"set_constants", set_constants),
         method(c"stat", stat),
-        method(c"know", know),
-        method(c"forget", forget),
+        method(c"know", scripts::know),
+        method(c"forget", scripts::forget),
         method(c"count", count_begun),
         method(c"activity", activity),
         py::PyMethodDef::zeroed(),
@@ -358,41 +359,6 @@ unsafe extern "C" fn stat(
             let size = py::PyLong_FromLongLong(found.st_size);
             let items = [time, number, size].map(|item| Ref::own(item));
             tuple(items.into_iter())
-        })
-    }
-}
-
-/// `know(path, text, names, time, number, size)`: a script is loaded: its path as bytes and as
-/// text, the names of its module, and what `stat` said of the file, with the time in microseconds.
-unsafe extern "C" fn know(
-    this: *mut py::PyObject,
-    args: *mut *mut py::PyObject,
-    count: py::Py_ssize_t,
-) -> *mut py::PyObject {
-    let usage = c"know(path, text, names, time, number, size)";
-    // SAFETY: as above.
-    unsafe {
-        called((this, args, count), usage, |shared: &Arc<Shared>, arguments| {
-            let [path, text, names, time, inode, size] = arguments;
-            let identity = (unsigned(time)?, unsigned(inode)?, unsigned(size)?);
-            let objects = (Ref::share(text), Ref::share(names));
-            shared.scripts.know(bytes_of(path)?, objects, identity)?;
-            none()
-        })
-    }
-}
-
-/// `forget(path)`: a script is not loaded any more.
-unsafe extern "C" fn forget(
-    this: *mut py::PyObject,
-    args: *mut *mut py::PyObject,
-    count: py::Py_ssize_t,
-) -> *mut py::PyObject {
-    // SAFETY: as above.
-    unsafe {
-        called((this, args, count), c"forget(path)", |shared: &Arc<Shared>, [path]| {
-            shared.scripts.forget(bytes_of(path)?);
-            none()
         })
     }
 }

@@ -1,11 +1,12 @@
 //! Scripts that the worker has loaded, and whether they have changed.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3_ffi as py;
 
 use crate::head::{Head, Identity};
-use crate::held::{Ref, latin1, locked};
+use crate::held::{Ref, bytes_of, called, latin1, locked, none, unsigned};
+use crate::ring::Shared;
 
 /// Scripts that are loaded.
 #[derive(Default)]
@@ -100,5 +101,40 @@ impl Scripts {
         drop(known);
         drop(before);
         Some(new)
+    }
+}
+
+/// `know(path, text, names, time, number, size)`: a script is loaded: its path as bytes and as
+/// text, the names of its module, and what `stat` said of the file, with the time in microseconds.
+pub(crate) unsafe extern "C" fn know(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    let usage = c"know(path, text, names, time, number, size)";
+    // SAFETY: as `called` needs it; the body has the lock.
+    unsafe {
+        called((this, args, count), usage, |shared: &Arc<Shared>, arguments| {
+            let [path, text, names, time, inode, size] = arguments;
+            let identity = (unsigned(time)?, unsigned(inode)?, unsigned(size)?);
+            let objects = (Ref::share(text), Ref::share(names));
+            shared.scripts.know(bytes_of(path)?, objects, identity)?;
+            none()
+        })
+    }
+}
+
+/// `forget(path)`: a script is not loaded any more.
+pub(crate) unsafe extern "C" fn forget(
+    this: *mut py::PyObject,
+    args: *mut *mut py::PyObject,
+    count: py::Py_ssize_t,
+) -> *mut py::PyObject {
+    // SAFETY: as `called` needs it; the body has the lock.
+    unsafe {
+        called((this, args, count), c"forget(path)", |shared: &Arc<Shared>, [path]| {
+            shared.scripts.forget(bytes_of(path)?);
+            none()
+        })
     }
 }

@@ -17,7 +17,8 @@ use wire::wsgi::write_head;
 
 use super::conversation::Next;
 use super::environ::{self, About};
-use super::respond::{HEAD_ROOM, application_group, embedded, open};
+use super::message::HEAD_ROOM;
+use super::respond::{application_group, embedded, open};
 use super::runtime::Runtime;
 use super::script::{Script, Selector};
 use super::target::{CALLABLE, Target, refuse};

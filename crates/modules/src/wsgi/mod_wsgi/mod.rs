@@ -17,6 +17,7 @@ mod daemon;
 mod environ;
 mod lane;
 mod link;
+mod message;
 mod offer;
 mod owner;
 mod python;

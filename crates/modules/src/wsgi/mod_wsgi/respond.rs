@@ -7,15 +7,15 @@ use server::body::Body;
 use server::errorlog::Verbatim;
 use server::errors::NoStatus;
 use server::hooks::{Bound, Step, Verdict};
-use server::log::Level;
-use server::request::{FileKind, Request};
+use server::request::Request;
 use wire::table::Overlap;
-use wire::wsgi::{ResponseHead, WsgiFault, write_head};
+use wire::wsgi::{ResponseHead, WsgiFault};
 
 use super::body::{Beginning, Output, Unread, beginning};
 use super::conversation::{Broken, Conversation, Next, parsed};
 use super::counts::Counted;
 use super::environ::{self, About};
+use super::message::request_head;
 use super::runtime::{self, Group, Runtime, Unavailable, Waits};
 use super::script::Selector;
 use super::target::{Target, check_request, check_script, refuse};
@@ -26,9 +26,6 @@ use crate::util_script::redirect::to_local;
 
 /// How often a request is given to another worker because one was about to end.
 const RETRIES: usize = 200;
-
-/// Room for the heads of most requests.
-pub(super) const HEAD_ROOM: usize = 2048;
 
 /// The longest head of a response.
 const HEAD_BYTES: usize = 1 << 20;
@@ -96,61 +93,6 @@ async fn respond(
         return Ok(to_local(request, &location).await);
     }
     give_body(request, conversation, length, is_daemon).await
-}
-
-/// What this loop knows of a script: time, number, and size of its file, with a space behind each.
-/// Empty if that is not the file of the request.
-fn identity(request: &Request, target: &Target) -> Vec<u8> {
-    let resource = &request.resource;
-    let mut text = Vec::new();
-    if resource.file.kind == FileKind::Regular && resource.filename == target.script {
-        text.reserve(64);
-        for number in [resource.file.mtime_us, resource.file.inode, resource.file.size] {
-            text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-            text.push(b' ');
-        }
-    }
-    text
-}
-
-/// The message to the worker, which may see the files of this server.
-fn request_head(
-    bound: Bound<'_, Wsgi>,
-    request: &Request,
-    target: &Target,
-    sees_files: bool,
-) -> Result<Vec<u8>, u16> {
-    let identity = if sees_files { identity(request, target) } else { Vec::new() };
-    let dir = bound.dir;
-    let mut flags = Vec::with_capacity(4);
-    for (flag, is_on) in [
-        (b'r', dir.reloading.or(true)),
-        (b'b', !request.body_in.is_empty()),
-        (b's', dir.sendfile.or(false)),
-        (b'i', dir.ignore_activity.or(false)),
-        (b'h', request.head.header_only),
-    ] {
-        if is_on {
-            flags.push(flag);
-        }
-    }
-    let received = request.time_us.to_string();
-    let parts: [&[u8]; 8] = [
-        b"r",
-        &target.script,
-        &target.callable,
-        &flags,
-        &identity,
-        &target.handler_script,
-        &request.resource.filename,
-        received.as_bytes(),
-    ];
-    let mut head = Vec::with_capacity(HEAD_ROOM);
-    write_head(&mut head, &parts, environ::given(&request.env)).map_err(|fault| {
-        request.log::<Wsgi>(Level::Error, 0, format_args!("{fault}"));
-        413u16
-    })?;
-    Ok(head)
 }
 
 impl About<'_> {
