@@ -57,7 +57,7 @@ struct Own {
 }
 
 fn send(region: &Region, own: &mut Vec<Own>) {
-    let Some((slot, filling)) = region.fill(LANE) else { return };
+    let Some((slot, filling)) = region.fill(LANE, None) else { return };
     let mut written = 0;
     let _ = region.down(slot).put(&mut written, &[7; 100]);
     let Some(queued) = region.publish(slot, filling) else { return };

@@ -88,29 +88,29 @@ impl Seat {
             // Without it, the client has left while the request waited.
             let Some(text) = text else { return Some(Progress::Over(None)) };
             let head = Head::parse(&text);
+            let known = locked(&self.kit).take();
             let Some((application, path)) = self.application(&head)? else {
                 request.put_back(text);
                 let kit = Kit::make(&self.worker, request, false)?;
                 return Some(Progress::Left(kit.wire.clone()));
             };
-            let kit = self.kit(request, head.has(b'b'))?;
+            let kit = self.kit(known, request, head.has(b'b'))?;
             let run = self.run(&kit, &head, &application, &path);
             kit.request().finish();
             run.map(|()| Progress::Over(Some(kit)))
         }
     }
 
-    /// The objects of a request.
-    unsafe fn kit(&self, request: Request, has_body: bool) -> Option<Kit> {
-        let known = if has_body { None } else { locked(&self.kit).take() };
+    /// The objects of a request: those of an earlier one, unless they are for a body.
+    unsafe fn kit(&self, known: Option<Kit>, request: Request, has_body: bool) -> Option<Kit> {
         // SAFETY: as the caller promises. Nothing else knows of a request that is replaced.
         unsafe {
             match known {
-                Some(kit) => {
+                Some(kit) if !has_body => {
                     replace(kit.request.as_ptr(), request);
                     Some(kit)
                 }
-                None => Kit::make(&self.worker, request, has_body),
+                _ => Kit::make(&self.worker, request, has_body),
             }
         }
     }

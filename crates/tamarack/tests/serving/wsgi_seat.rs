@@ -55,6 +55,11 @@ def numbers(environ, start_response):
     metrics = mod_wsgi.process_metrics()
     return '%d %d' % (metrics['request_count'], metrics['active_requests'])
 
+def log(environ, start_response):
+    print('a line of', environ['REQUEST_METHOD'], environ['QUERY_STRING'])
+    environ['wsgi.input'].read()
+    return 'logged'
+
 def pieces(environ, start_response):
     start_response('200 OK', [('X-Kind', 'pieces')])
     return iter([b'one ', b'', b'two'])
@@ -64,7 +69,7 @@ def written(environ, start_response):
     return [b'by write']
 
 PATHS = {'/keep': keep, '/mark': mark, '/look': look, '/fail': fail, '/leave': leave,
-         '/count': count, '/numbers': numbers, '/pieces': pieces, '/written': written}
+         '/count': count, '/log': log, '/numbers': numbers, '/pieces': pieces, '/written': written}
 
 def application(environ, start_response):
     out = PATHS.get(environ['PATH_INFO'], shown)(environ, start_response)
@@ -131,6 +136,41 @@ fn requests_are_counted_once() {
     // Its successor counts from the beginning, once it is up.
     let is_new = (0..1000).any(|_| text(&mut client, "/d/numbers") == "1 1");
     assert!(is_new, "{}", site.error_log());
+}
+
+/// Whatever came before on the thread: a body, a script without the application, an odd response.
+#[test]
+fn lines_belong_to_the_request_that_writes_them() {
+    let mut site = Site::new("wsgi-lines-of");
+    site.write("app.wsgi", SCRIPT);
+    let other = "WSGIScriptAlias /f app.wsgi process-group=site application-group=%{GLOBAL} \
+                 callable-object=missing\n";
+    site.configure(&configuration("event", "threads=1", other));
+    site.start();
+    let post = "POST /d/log?post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody";
+    let mut expected = Vec::new();
+    for (round, before) in
+        ["", "/d/log?first", "POST", "/f", "/d/pieces", "/d/fail"].iter().enumerate()
+    {
+        match *before {
+            "" => {}
+            "POST" => {
+                let mut client = site.client();
+                client.send(post.as_bytes()).unwrap();
+                assert_eq!(client.answer().unwrap().text(), "logged");
+            }
+            path => drop(site.get(path)),
+        }
+        assert_eq!(site.get(&format!("/d/log?after-{round}")).text(), "logged");
+        expected.push(format!("a line of GET after-{round}"));
+    }
+    expected.extend(["a line of GET first".to_owned(), "a line of POST post".to_owned()]);
+    for line in expected {
+        site.wait_for_line(&line);
+        let log = site.error_log();
+        let whole = log.lines().find(|whole| whole.ends_with(&line)).unwrap_or_default();
+        assert!(whole.contains("[client 127.0.0.1:"), "{line}: {log}");
+    }
 }
 
 /// Values change their lengths, begin like others, and end early; fields come and go.
