@@ -4,7 +4,7 @@ use std::ptr;
 
 use pyo3_ffi as py;
 
-use crate::held::{Ref, call, get};
+use crate::held::{Ref, call, get, number};
 use crate::request::{self, Request};
 use crate::response::Maker;
 
@@ -20,6 +20,8 @@ pub(crate) struct Worker {
     pub used: Ref,
     /// Its class of responses.
     pub class: Ref,
+    /// Counts the weak references to an object.
+    pub weak_count: Ref,
     /// Functions that receive each request as an event: only the worker's code calls them.
     pub events: Ref,
 }
@@ -71,7 +73,7 @@ impl Kit {
     ///
     /// # Safety
     /// With the lock of Python.
-    pub unsafe fn is_as_new(&self) -> bool {
+    pub unsafe fn is_as_new(&self, worker: &Worker) -> bool {
         // Without a lock, another thread may share one of them meanwhile.
         if cfg!(Py_GIL_DISABLED) || self.references() != self.counts {
             return false;
@@ -79,15 +81,27 @@ impl Kit {
         // SAFETY: as the caller promises.
         unsafe {
             self.maker.clear();
-            let attributes =
-                Ref::own(py::PyObject_GenericGetDict(self.log.as_ptr(), ptr::null_mut()));
-            match attributes {
-                Some(attributes) => py::PyDict_Size(attributes.as_ptr()) == 0,
-                None => {
-                    py::PyErr_Clear();
-                    false
+            let is_bare = self.is_bare(worker);
+            if is_bare.is_none() {
+                py::PyErr_Clear();
+            }
+            is_bare == Some(true)
+        }
+    }
+
+    /// Whether there are no weak references and no attributes; `None` with an error of Python.
+    unsafe fn is_bare(&self, worker: &Worker) -> Option<bool> {
+        let [_, start] = self.maker.objects();
+        // SAFETY: as the caller promises.
+        unsafe {
+            for object in [&self.log, start] {
+                let count = call(worker.weak_count.as_ptr(), [object.as_ptr(), ptr::null_mut()])?;
+                if number(count.as_ptr())? != 0 {
+                    return Some(false);
                 }
             }
+            let attributes = py::PyObject_GenericGetDict(self.log.as_ptr(), ptr::null_mut());
+            Some(py::PyDict_Size(Ref::own(attributes)?.as_ptr()) == 0)
         }
     }
 

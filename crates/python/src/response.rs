@@ -304,7 +304,10 @@ unsafe fn pass_on(
 }
 
 /// Sends what the log has of a line: later it would find no reader.
-unsafe fn flush(log: *mut py::PyObject) -> Option<()> {
+///
+/// # Safety
+/// With the lock of Python and an object that the caller keeps.
+pub(crate) unsafe fn flush(log: *mut py::PyObject) -> Option<()> {
     // SAFETY: with the lock of Python and an object that the caller keeps.
     unsafe {
         let rest = attribute(log, c"_rest")?;

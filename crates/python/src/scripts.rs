@@ -77,7 +77,8 @@ impl Scripts {
             if py::compat::PyDict_GetItemRef(names.as_ptr(), key.as_ptr(), &raw mut found) < 0 {
                 return None;
             }
-            Some(Ref::own(found).map(|application| (application, text)))
+            let found = Ref::own(found).filter(|found| found.as_ptr() != py::Py_None());
+            Some(found.map(|application| (application, text)))
         }
     }
 

@@ -14,7 +14,7 @@ use crate::head::Head;
 use crate::held::{Ref, call, locked, none, replace, tuple};
 use crate::kit::{Kit, Worker};
 use crate::request::Request;
-use crate::response::Outcome;
+use crate::response::{self, Outcome};
 use crate::ring::{self, Shared, Taken};
 
 /// How often the companion learns that the process is used, in nanoseconds.
@@ -28,8 +28,8 @@ pub(crate) struct Seat {
     thread: Ref,
     /// Whether all requests are left to the worker's code.
     is_plain: bool,
-    /// How many requests the process serves (`maximum-requests`), or 0.
-    maximum: u64,
+    /// How many requests the process begins before the others are left to the worker's code.
+    most: Option<u64>,
     /// When the current request was taken; 0 if there is none.
     began: AtomicU64,
     /// How long earlier requests took, in nanoseconds.
@@ -66,7 +66,7 @@ impl Seat {
                 }
                 self.end();
                 if let Progress::Over(Some(kit)) = progress?
-                    && kit.is_as_new()
+                    && kit.is_as_new(&self.worker)
                 {
                     let before = locked(&self.kit).replace(kit);
                     drop(before);
@@ -80,10 +80,12 @@ impl Seat {
     unsafe fn serve_one(&self, taken: Taken) -> Option<Progress> {
         // SAFETY: as the caller promises.
         unsafe {
-            if self.is_used(taken.began) {
+            let is_used = self.is_used(taken.began);
+            // From now on it ends with this function, unless it is left.
+            let request = Request::new(self.shared.clone(), taken);
+            if is_used {
                 call(self.worker.used.as_ptr(), [ptr::null_mut(); 2])?;
             }
-            let request = Request::new(self.shared.clone(), taken);
             let text = request.read_head().filter(|_| request.is_waited_for());
             // Without it, the client has left while the request waited.
             let Some(text) = text else { return Some(Progress::Over(None)) };
@@ -119,9 +121,8 @@ impl Seat {
     unsafe fn application(&self, head: &Head<'_>) -> Option<Option<(Ref, Ref)>> {
         // SAFETY: as the caller promises.
         unsafe {
-            let is_last = self.maximum > 0 && self.shared.count() + 1 >= self.maximum;
             let is_usual = self.is_plain
-                && !is_last
+                && self.most.is_none_or(|most| self.shared.count() < most)
                 && head.is_plain()
                 && py::PyList_Size(self.worker.events.as_ptr()) == 0;
             match is_usual {
@@ -157,7 +158,9 @@ impl Seat {
                 None => self.fail(kit, path),
             };
             self.leave();
-            outcome
+            outcome?;
+            // What destructors have written.
+            response::flush(kit.log.as_ptr())
         }
     }
 

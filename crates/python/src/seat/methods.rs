@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use pyo3_ffi as py;
 
 use super::Seat;
-use crate::held::{Ref, called, locked, make, make_type, method, none, number, tuple};
+use crate::held::{Ref, attribute, called, locked, make, make_type, method, none, number, tuple};
 use crate::kit::Worker;
 use crate::ring::{self, Shared};
 
@@ -37,25 +37,27 @@ pub(crate) unsafe fn prepare() -> bool {
     !kind.is_null()
 }
 
-/// `Ring.seat(thread, is_plain, maximum, kit, give, fail, used, class, events)`
+/// `Ring.seat(thread, is_plain, most, kit, give, fail, used, class, events)`
 pub(crate) unsafe extern "C" fn seat(
     this: *mut py::PyObject,
     args: *mut *mut py::PyObject,
     count: py::Py_ssize_t,
 ) -> *mut py::PyObject {
-    let usage = c"seat(thread, is_plain, maximum, kit, give, fail, used, class, events)";
+    let usage = c"seat(thread, is_plain, most, kit, give, fail, used, class, events)";
     // SAFETY: as `called` needs it; the body has the lock.
     unsafe {
         called((this, args, count), usage, |shared: &Arc<Shared>, arguments| {
-            let [thread, is_plain, maximum, kit, give, fail, used, class, events] = arguments;
+            let [thread, is_plain, most, kit, give, fail, used, class, events] = arguments;
             let [kit, give, fail, used, class, events] =
                 [kit, give, fail, used, class, events].map(|object| Ref::share(object));
+            let module = Ref::own(py::PyImport_ImportModule(c"_weakref".as_ptr()))?;
+            let weak_count = attribute(module.as_ptr(), c"getweakrefcount")?;
             let seat = Seat {
                 shared: shared.clone(),
-                worker: Worker { kit, give, fail, used, class, events },
+                worker: Worker { kit, give, fail, used, class, weak_count, events },
                 thread: Ref::share(thread),
                 is_plain: py::PyObject_IsTrue(is_plain) == 1,
-                maximum: u64::try_from(number(maximum)?).unwrap_or(0),
+                most: u64::try_from(number(most)?).ok(),
                 began: AtomicU64::new(0),
                 busy: AtomicU64::new(0),
                 count: AtomicU64::new(0),

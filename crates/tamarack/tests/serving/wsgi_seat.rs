@@ -6,13 +6,44 @@ use crate::wsgi::configuration;
 
 const SCRIPT: &str = "
 import threading
+import gc
 import mod_wsgi
+import weakref
 
+gc.disable()
 KEPT = []
+WATCHED = weakref.WeakKeyDictionary()
 
 def keep(environ, start_response):
     KEPT.append((environ, start_response))
     return 'kept'
+
+def watch(environ, start_response):
+    WATCHED[environ['wsgi.errors']] = WATCHED[start_response] = True
+    return 'watched'
+
+def drop(environ, start_response):
+    'Writes a line without an end once the environ is gone.'
+    environ['dropped'] = Dropped()
+    return 'dropped'
+
+class Dropped:
+    lost = 0
+    def __del__(self):
+        print('a line of a destructor', end='')
+        Dropped.lost += 1
+
+def cycles(environ, start_response):
+    return '%d' % Dropped.lost
+
+def raises(environ, start_response):
+    dropped = Dropped()
+    raise ValueError('with a local object')
+
+def unbind(environ, start_response):
+    global application
+    application = None
+    return 'unbound'
 
 def mark(environ, start_response):
     environ['wsgi.errors'].mark = 'left'
@@ -29,6 +60,8 @@ def look(environ, start_response):
              if any(environ[name] is kept[name] for kept, _ in KEPT)]
     if hasattr(environ['wsgi.errors'], 'mark') or mod_wsgi.request_data():
         found.append('mark')
+    if environ['wsgi.errors'] in WATCHED or start_response in WATCHED:
+        found.append('weak reference')
     for kept, start in KEPT:
         if start is start_response:
             found.append('start_response')
@@ -69,6 +102,7 @@ def written(environ, start_response):
     return [b'by write']
 
 PATHS = {'/keep': keep, '/mark': mark, '/look': look, '/fail': fail, '/leave': leave,
+         '/watch': watch, '/drop': drop, '/cycles': cycles, '/raises': raises, '/unbind': unbind,
          '/count': count, '/log': log, '/numbers': numbers, '/pieces': pieces, '/written': written}
 
 def application(environ, start_response):
@@ -78,6 +112,8 @@ def application(environ, start_response):
     start_response('200 OK', [('Content-Type', 'text/plain')])
     return [out.encode()]
 ";
+
+const POST: &str = "POST /d/log?post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody";
 
 /// One thread, so that a request follows another one on the same.
 fn site(name: &str, options: &str) -> Site {
@@ -99,6 +135,10 @@ fn what_an_application_keeps_belongs_to_its_request() {
     for round in 0..3 {
         assert_eq!(text(&mut client, "/d/mark"), "marked");
         assert_eq!(text(&mut client, "/d/look"), "found: ", "{round}");
+        assert_eq!(text(&mut client, "/d/watch"), "watched");
+        assert_eq!(text(&mut client, "/d/look"), "found: ", "{round}");
+        client.send(POST.as_bytes()).unwrap();
+        assert_eq!(client.answer().unwrap().text(), "logged");
         assert_eq!(text(&mut client, "/d/keep"), "kept");
         for _ in 0..2 {
             assert_eq!(text(&mut client, "/d/look"), "found: ", "{round}");
@@ -127,6 +167,21 @@ fn failures_and_odd_responses_are_those_of_the_worker() {
 }
 
 #[test]
+fn what_a_failed_request_had_is_gone_at_once() {
+    let site = site("wsgi-cycles", "threads=1");
+    for _ in 0..5 {
+        assert_eq!(site.get("/d/raises").status, 500);
+    }
+    assert_eq!(text(&mut site.client(), "/d/cycles"), "5");
+    assert_eq!(text(&mut site.client(), "/d/drop"), "dropped");
+    site.wait_for_line("a line of a destructor");
+    // An application that is None is none.
+    assert_eq!(text(&mut site.client(), "/d/unbind"), "unbound");
+    assert_eq!(site.get("/d/count").status, 500);
+    site.wait_for_line("does not contain WSGI application 'application'");
+}
+
+#[test]
 fn requests_are_counted_once() {
     let site = site("wsgi-counted", "threads=1 maximum-requests=5");
     let mut client = site.client();
@@ -147,7 +202,6 @@ fn lines_belong_to_the_request_that_writes_them() {
                  callable-object=missing\n";
     site.configure(&configuration("event", "threads=1", other));
     site.start();
-    let post = "POST /d/log?post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody";
     let mut expected = Vec::new();
     for (round, before) in
         ["", "/d/log?first", "POST", "/f", "/d/pieces", "/d/fail"].iter().enumerate()
@@ -156,7 +210,7 @@ fn lines_belong_to_the_request_that_writes_them() {
             "" => {}
             "POST" => {
                 let mut client = site.client();
-                client.send(post.as_bytes()).unwrap();
+                client.send(POST.as_bytes()).unwrap();
                 assert_eq!(client.answer().unwrap().text(), "logged");
             }
             path => drop(site.get(path)),

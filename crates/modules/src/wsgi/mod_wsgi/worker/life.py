@@ -46,6 +46,13 @@ class _Seat:
         return self._data
 
 
+def _plain_most():
+    """How many requests are begun before the worker's code, which looks whether they are enough,
+    serves all others. Several threads may begin one at the same time."""
+    maximum = _number('maximum-requests')
+    return max(maximum - _THREADS, 0) if maximum else -1
+
+
 class _Task:
     """What a thread does."""
 
@@ -57,8 +64,8 @@ class _Task:
         self.ident = threading.get_ident()
         self.log = None
         self.seat = _Seat() if _ring is None else _ring.seat(
-            thread, not (_SLOW or _number('interrupt-timeout')), _number('maximum-requests'),
-            _make_kit, _give_other, _fail, _report_use, _Response, _event_callbacks)
+            thread, not (_SLOW or _number('interrupt-timeout')), _plain_most(), _make_kit,
+            _give_other, _fail, _report_use, _Response, _event_callbacks)
         self.poller = select.poll()
         # Under it, it is decided whether the thread still runs a request, and may be interrupted.
         self.lock = threading.Lock()
@@ -240,7 +247,7 @@ def _serve(wire, task):
     if head is None or wire.is_closed(task.poller):
         # The client has left while the request waited.
         return
-    counts = task.seat.begin()
+    started, counts = time.time(), task.seat.begin()
     if 'i' not in head[3]:
         _touch()
     task.log = log = _Log('<wsgi.errors>', wire)
@@ -249,7 +256,7 @@ def _serve(wire, task):
     try:
         task.is_running = True
         if head[0] == 'r':
-            _respond(wire, head, log, task, counts)
+            _respond(wire, head, log, task, started, counts)
         else:
             _answer(wire, head, log)
     except _Reload:
@@ -301,7 +308,12 @@ def _give_other(wire, path, result, response):
 def _fail(wire, path, error):
     """The application has failed that the extension has called."""
     def again():
-        raise error
+        nonlocal error
+        try:
+            raise error
+        finally:
+            # Its traceback has this frame, which must not keep it.
+            error = None
     _finished(wire, path, again)
 
 

@@ -4,7 +4,8 @@ import io
 
 # Its task is what the thread does, if it serves requests.
 _local = threading.local()
-_log_lock = threading.Lock()
+# A destructor may write while its thread writes.
+_log_lock = threading.RLock()
 
 
 def _current_log():
@@ -97,8 +98,11 @@ class _Log(_Output):
         if not isinstance(text, str):
             raise TypeError('write() argument must be str, not ' + type(text).__name__)
         with _log_lock:
-            lines = (self._rest + text).split('\n')
-            self._rest = lines.pop()
+            rest, self._rest = self._rest, ''
+            lines = (rest + text).split('\n')
+            last = lines.pop()
+            # A destructor may have written meanwhile.
+            self._rest = last + self._rest
             if len(self._rest) > _LOG_BYTES:
                 lines.append(self._rest)
                 self._rest = ''

@@ -142,7 +142,7 @@ if _ring is not None:
     _ring.set_constants(_CONSTANTS)
 
 
-def _respond(wire, head, log, task, counts):
+def _respond(wire, head, log, task, started, counts):
     """Serves a request."""
     _, script, callable_object, flags, _, handler_script, filename, received, environ = head
     path = script if script.isascii() else os.fsdecode(script.encode('latin-1'))
@@ -164,7 +164,8 @@ def _respond(wire, head, log, task, counts):
     environ['mod_wsgi.enable_sendfile'] = '1' if 's' in flags else '0'
     environ['mod_wsgi.ignore_activity'] = '1' if 'i' in flags else '0'
     environ['mod_wsgi.request_start'] = environ['mod_wsgi.queue_start'] = received
-    environ['mod_wsgi.daemon_start'] = environ['mod_wsgi.application_start'] = time.time()
+    environ['mod_wsgi.daemon_start'] = started
+    environ['mod_wsgi.application_start'] = time.time()
     environ['mod_wsgi.thread_id'] = task.thread
     environ['mod_wsgi.thread_requests'], environ['mod_wsgi.total_requests'] = counts
     task.seat.set_environ(environ)

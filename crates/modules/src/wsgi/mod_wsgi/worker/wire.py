@@ -88,12 +88,14 @@ def _read_exactly(fd, buffer, count):
 class _Wire:
     """The socket of a request. Threads of the application may log while others respond."""
 
-    __slots__ = ('fd', 'lock', 'rest')
+    __slots__ = ('fd', 'lock', 'rest', 'is_within')
 
     def __init__(self, fd):
         self.fd = fd
         self.rest = b''
-        self.lock = threading.Lock()
+        # A destructor may write a line while its thread sends.
+        self.lock = threading.RLock()
+        self.is_within = False
         if _SEND_TIMEOUT:
             with _socket.socket(fileno=os.dup(fd)) as other:
                 wait = _SEND_TIMEOUT.to_bytes(8, sys.byteorder) + bytes(8)
@@ -120,19 +122,27 @@ class _Wire:
 
     def send(self, parts):
         with self.lock:
-            if self.fd is None:
-                raise OSError('the request is over')
-            _send(self.fd, parts)
+            if self.fd is None or self.is_within:
+                raise OSError('the request is over, or in the middle of a frame')
+            self.is_within = True
+            try:
+                _send(self.fd, parts)
+            finally:
+                self.is_within = False
 
     def send_file(self, source, start, count):
         """Sends a frame with a part of a file; false if the file is shorter."""
         with self.lock:
-            _send(self.fd, [b'D' + count.to_bytes(4, 'little')])
-            while count:
-                sent = os.sendfile(self.fd, source, start, count)
-                if not sent:
-                    return False
-                start, count = start + sent, count - sent
+            self.is_within = True
+            try:
+                _send(self.fd, [b'D' + count.to_bytes(4, 'little')])
+                while count:
+                    sent = os.sendfile(self.fd, source, start, count)
+                    if not sent:
+                        return False
+                    start, count = start + sent, count - sent
+            finally:
+                self.is_within = False
         return True
 
     def read_exactly(self, buffer, count):
@@ -178,28 +188,35 @@ class _Wire:
 class _SlotWire:
     """The same for a request in shared memory."""
 
-    __slots__ = ('request', 'lock')
+    __slots__ = ('request', 'lock', 'is_within')
 
     def __init__(self, request):
         self.request = request
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.is_within = False
 
     def head(self):
         return self.request.head()
 
     def send(self, parts):
         with self.lock:
+            if self.is_within:
+                raise OSError('in the middle of a frame')
             self.request.send(b''.join(parts))
 
     def send_file(self, source, start, count):
         with self.lock:
-            self.request.send(b'D' + count.to_bytes(4, 'little'))
-            while count:
-                data = os.pread(source, min(count, _READ_BYTES), start)
-                if not data:
-                    return False
-                self.request.send(data)
-                start, count = start + len(data), count - len(data)
+            self.is_within = True
+            try:
+                self.request.send(b'D' + count.to_bytes(4, 'little'))
+                while count:
+                    data = os.pread(source, min(count, _READ_BYTES), start)
+                    if not data:
+                        return False
+                    self.request.send(data)
+                    start, count = start + len(data), count - len(data)
+            finally:
+                self.is_within = False
         return True
 
     def piece(self, most):
