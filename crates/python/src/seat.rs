@@ -165,6 +165,7 @@ impl Seat {
     }
 
     /// Has the worker's code say what went wrong.
+    #[allow(deprecated, reason = "the limited API of Python 3.10 has nothing newer")]
     unsafe fn fail(&self, kit: &Kit, path: &Ref) -> Option<()> {
         let (mut kind, mut error, mut trace) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: as the caller promises; what is fetched is owned.
