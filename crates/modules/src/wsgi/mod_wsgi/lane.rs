@@ -244,11 +244,6 @@ impl Lane {
         self.region.queued()
     }
 
-    /// How many loops there may be.
-    pub fn loops(&self) -> usize {
-        self.region.geometry().lanes() as usize
-    }
-
     /// Wakes tasks that wait for a slot in which something has happened; ready when the companion
     /// has gone.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {

@@ -249,16 +249,12 @@ impl Group {
     /// Puts a request into a slot; `None` if as many requests wait as may. Other loops may do so at
     /// the same time: a loop that then finds too many takes its own back, and tries again.
     fn send_by(&self, lane: &Rc<Lane>, request: &Request, head: &[u8]) -> Option<(Slot, usize)> {
-        let handle = &request.engine.handle;
-        let Some(most) = self.limits.waiting else { return lane.send(handle, head) };
         for _ in 0..ATTEMPTS {
-            let waiting = lane.waiting();
-            if waiting >= most {
+            if self.is_full(|| lane.waiting()) {
                 return None;
             }
-            let sent = lane.send(handle, head)?;
-            // Each other loop has added one at most.
-            if waiting + lane.loops() <= most || lane.waiting() <= most {
+            let sent = lane.send(&request.engine.handle, head)?;
+            if self.limits.waiting.is_none_or(|most| lane.waiting() <= most) {
                 return Some(sent);
             }
         }
