@@ -85,17 +85,37 @@ def _read_exactly(fd, buffer, count):
     return buffer
 
 
+class _Turn:
+    """A lock which refuses the thread that has it: a destructor may write a line while its thread
+    sends."""
+
+    __slots__ = ('lock', '_is_taken')
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self._is_taken = False
+
+    def __enter__(self):
+        self.lock.acquire()
+        if self._is_taken:
+            self.lock.release()
+            raise OSError('the thread is in the middle of a frame')
+        self._is_taken = True
+
+    def __exit__(self, *_):
+        self._is_taken = False
+        self.lock.release()
+
+
 class _Wire:
     """The socket of a request. Threads of the application may log while others respond."""
 
-    __slots__ = ('fd', 'lock', 'rest', 'is_within')
+    __slots__ = ('fd', 'turn', 'rest')
 
     def __init__(self, fd):
         self.fd = fd
         self.rest = b''
-        # A destructor may write a line while its thread sends.
-        self.lock = threading.RLock()
-        self.is_within = False
+        self.turn = _Turn()
         if _SEND_TIMEOUT:
             with _socket.socket(fileno=os.dup(fd)) as other:
                 wait = _SEND_TIMEOUT.to_bytes(8, sys.byteorder) + bytes(8)
@@ -121,28 +141,20 @@ class _Wire:
         return (*parts[:7], int(parts[7]) / 1000000, environ)
 
     def send(self, parts):
-        with self.lock:
-            if self.fd is None or self.is_within:
-                raise OSError('the request is over, or in the middle of a frame')
-            self.is_within = True
-            try:
-                _send(self.fd, parts)
-            finally:
-                self.is_within = False
+        with self.turn:
+            if self.fd is None:
+                raise OSError('the request is over')
+            _send(self.fd, parts)
 
     def send_file(self, source, start, count):
         """Sends a frame with a part of a file; false if the file is shorter."""
-        with self.lock:
-            self.is_within = True
-            try:
-                _send(self.fd, [b'D' + count.to_bytes(4, 'little')])
-                while count:
-                    sent = os.sendfile(self.fd, source, start, count)
-                    if not sent:
-                        return False
-                    start, count = start + sent, count - sent
-            finally:
-                self.is_within = False
+        with self.turn:
+            _send(self.fd, [b'D' + count.to_bytes(4, 'little')])
+            while count:
+                sent = os.sendfile(self.fd, source, start, count)
+                if not sent:
+                    return False
+                start, count = start + sent, count - sent
         return True
 
     def read_exactly(self, buffer, count):
@@ -179,7 +191,7 @@ class _Wire:
 
     def finish(self):
         """Nothing is sent any more: the descriptor's number may become another request's."""
-        with self.lock:
+        with self.turn.lock:
             fd, self.fd = self.fd, None
         if fd is not None:
             os.close(fd)
@@ -188,35 +200,28 @@ class _Wire:
 class _SlotWire:
     """The same for a request in shared memory."""
 
-    __slots__ = ('request', 'lock', 'is_within')
+    __slots__ = ('request', 'turn')
 
     def __init__(self, request):
         self.request = request
-        self.lock = threading.RLock()
-        self.is_within = False
+        self.turn = _Turn()
 
     def head(self):
         return self.request.head()
 
     def send(self, parts):
-        with self.lock:
-            if self.is_within:
-                raise OSError('in the middle of a frame')
+        with self.turn:
             self.request.send(b''.join(parts))
 
     def send_file(self, source, start, count):
-        with self.lock:
-            self.is_within = True
-            try:
-                self.request.send(b'D' + count.to_bytes(4, 'little'))
-                while count:
-                    data = os.pread(source, min(count, _READ_BYTES), start)
-                    if not data:
-                        return False
-                    self.request.send(data)
-                    start, count = start + len(data), count - len(data)
-            finally:
-                self.is_within = False
+        with self.turn:
+            self.request.send(b'D' + count.to_bytes(4, 'little'))
+            while count:
+                data = os.pread(source, min(count, _READ_BYTES), start)
+                if not data:
+                    return False
+                self.request.send(data)
+                start, count = start + len(data), count - len(data)
         return True
 
     def piece(self, most):
@@ -230,7 +235,7 @@ class _SlotWire:
         return self.request.respond(application, environ, log, _Response, self)
 
     def finish(self):
-        with self.lock:
+        with self.turn.lock:
             self.request.finish()
 
 
