@@ -64,9 +64,5 @@ impl<'h> Head<'h> {
 pub(crate) type Identity = (u64, u64, u64);
 
 fn number(text: &[u8]) -> Option<u64> {
-    let digits = text.iter().map(|byte| byte.wrapping_sub(b'0'));
-    let all = digits.map(|digit| (digit < 10).then_some(u64::from(digit)));
-    all.fold((!text.is_empty()).then_some(0), |all: Option<u64>, digit| {
-        all?.checked_mul(10)?.checked_add(digit?)
-    })
+    std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -63,6 +63,7 @@ impl Request {
         self.is_wanted(&locked(&self.ends))
     }
 
+    /// The same for a caller that has the lock.
     fn is_wanted(&self, ends: &Ends) -> bool {
         !ends.is_over && self.shared.region.state(self.slot) == Some(self.state)
     }

@@ -47,9 +47,9 @@ pub(crate) struct Shared {
     pub send_timeout: Option<Duration>,
     /// How many requests were begun.
     count: AtomicU64,
-    /// When a request was served last without the worker's code, and when the companion was told
-    /// last that the process is used.
+    /// When the extension last served a request by itself.
     activity: AtomicU64,
+    /// When the companion last learned that the process is in use.
     pub used: AtomicU64,
     pub scripts: Scripts,
     pub names: Names,

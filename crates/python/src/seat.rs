@@ -26,7 +26,7 @@ pub(crate) struct Seat {
     worker: Worker,
     /// The thread's number.
     thread: Ref,
-    /// Whether all requests are left to the worker's code.
+    /// Whether the settings leave it requests: otherwise the worker's code serves all of them.
     is_plain: bool,
     /// How many requests the process begins before the others are left to the worker's code.
     most: Option<u64>,

@@ -61,9 +61,6 @@ pub fn write_head<'a>(
     for (name, value) in pairs {
         put_text(out, name);
         put_text(out, value);
-        if out.len() - start > REQUEST_HEAD_BYTES {
-            return Err(WsgiFault::RequestTooLarge);
-        }
     }
     // The last one has none behind it.
     out.pop();
@@ -78,12 +75,8 @@ pub fn write_head<'a>(
 }
 
 fn put_text(out: &mut Vec<u8>, text: &[u8]) {
-    let end = match text.len() {
-        // Most are so short that a search takes longer to begin than to end.
-        0..16 => text.iter().position(|byte| *byte == 0),
-        _ => text.find_byte(0),
-    };
-    out.extend_from_slice(text.get(..end.unwrap_or(text.len())).unwrap_or_default());
+    let end = text.find_byte(0).unwrap_or(text.len());
+    out.extend_from_slice(text.get(..end).unwrap_or_default());
     out.push(0);
 }
 
